@@ -1,0 +1,1 @@
+"""One forward pass becomes a graph, and its sites are measured as they pass."""

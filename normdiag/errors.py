@@ -1,0 +1,68 @@
+"""What can go wrong, as a tree. Every error says what failed, why, and what to do.
+
+    NormdiagError            5  a fault of normdiag itself
+    ├── UsageError           2  an option or a setting that cannot be meant
+    ├── TargetError          3  the target cannot be loaded or run
+    │   ├── LoadError           no model came out of it
+    │   └── RunError            the model does not run on the given inputs
+    ├── IncompleteError      4  evidence is missing under --require-complete
+    └── ReportError          3  a saved report cannot be read
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """The exit codes of the command line; scripts rely on them."""
+
+    PASSED = 0
+    GATE_FAILED = 1
+    USAGE = 2
+    TARGET = 3
+    INCOMPLETE = 4
+    INTERNAL = 5
+
+
+class NormdiagError(Exception):
+    """Base of all errors. `what` failed (with its value), `hint` says what to do about it."""
+
+    exit_code = ExitCode.INTERNAL
+
+    def __init__(self, what: str, hint: str | None = None) -> None:
+        super().__init__(what if hint is None else f"{what}\n  hint: {hint}")
+        self.what = what
+        self.hint = hint
+
+
+class UsageError(NormdiagError):
+    """An option or a setting that cannot be meant."""
+
+    exit_code = ExitCode.USAGE
+
+
+class TargetError(NormdiagError):
+    """The target cannot be loaded or run."""
+
+    exit_code = ExitCode.TARGET
+
+
+class LoadError(TargetError):
+    """No model came out of the target."""
+
+
+class RunError(TargetError):
+    """The model does not run on the given inputs."""
+
+
+class IncompleteError(NormdiagError):
+    """Evidence is missing and the caller asked for all of it."""
+
+    exit_code = ExitCode.INCOMPLETE
+
+
+class ReportError(NormdiagError):
+    """A saved report cannot be read."""
+
+    exit_code = ExitCode.TARGET

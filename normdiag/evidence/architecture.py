@@ -1,0 +1,138 @@
+"""How the model is built, as its data flow shows: norms, residual adds, stacks."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from normdiag.evidence.record import record
+
+Placement = Literal[
+    "pre",
+    "post",
+    "sandwich",
+    "branch-output",
+    "parallel-pre",
+    "deepnorm",
+    "normed-skip",
+    "none",
+    "hybrid",
+    "other",
+]
+NormKind = Literal["layernorm", "rmsnorm", "groupnorm", "batchnorm", "l2norm", "dyt", "other"]
+Role = Literal[
+    "embedding",
+    "final",
+    "stream",
+    "skip",
+    "branch-output",
+    "branch-input",
+    "qk",
+    "inner",
+    "unattached",
+]
+ScaleKind = Literal["none", "constant", "learned"]
+
+
+@record
+class Gain:
+    """The effective gain gamma of a norm: what the normalised value is multiplied by.
+
+    Gemma's `1 + w` is counted as it acts; a norm without a gain has none (null), not ones.
+    """
+
+    rms: float
+    min_abs: float
+    max_abs: float
+    zeros: int
+    nonfinite: int
+    negatives: int = 0
+
+
+@record
+class Norm:
+    """One call of one norm."""
+
+    id: str
+    line: str | None
+    """Source file and line that computes it."""
+    axes: tuple[int, ...]
+    """The axes that are reduced, counted from the end (-1 = last)."""
+    kind: NormKind
+    class_: str | None
+    """The class name of the innermost running module: a label, never used to decide."""
+    features: int
+    """How many elements one statistic is taken over."""
+    eps: float | None
+    calls: int
+    """How often that module ran in the forward."""
+    role: Role
+    gain: Gain | None
+    bias_rms: float | None
+    stack: str | None = None
+    layer: int | None = None
+
+
+@record
+class Scale:
+    """A scale on the skip or on the branch: a scalar value, or rms, min and max of a vector."""
+
+    kind: ScaleKind
+    value: float | None = None
+    rms: float | None = None
+    min: float | None = None
+    max: float | None = None
+
+
+@record
+class ResidualAdd:
+    """One write-back to a stream: y = alpha x + beta (u_1 + .. + u_branches)."""
+
+    id: str
+    stack: str
+    layer: int
+    module: str
+    line: str | None
+    depth: int
+    """Counts the adds of the stack from 0."""
+    placement: Placement
+    input_norms: tuple[str, ...]
+    output_norms: tuple[str, ...]
+    stream_norm: str | None
+    """The norm that the sum goes through before it is the next skip operand."""
+    skip_norm: str | None
+    """The norm whose output the skip operand is."""
+    inner_norms: tuple[str, ...]
+    branches: int
+    skip_scale: Scale
+    branch_scale: Scale
+
+
+@record
+class Stack:
+    """One chain of residual adds of one width."""
+
+    id: str
+    placement: Placement
+    norm_kind: NormKind | None
+    layers: int
+    norms_per_layer: int
+    residual_adds_per_layer: int
+    qk_norm: bool
+    branch_scale: ScaleKind
+    skip_scale: ScaleKind
+    final_norm: str | None
+    embedding_norm: str | None
+    width: int
+    drawing: str
+    """One line such as `x + F(rms(x))`."""
+    note: str | None = None
+    """For `hybrid` and `other`: what was seen."""
+
+
+@record
+class Architecture:
+    """Everything that was found, in the order of the forward."""
+
+    stacks: tuple[Stack, ...] = ()
+    norms: tuple[Norm, ...] = ()
+    residual_adds: tuple[ResidualAdd, ...] = ()

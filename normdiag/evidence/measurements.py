@@ -1,0 +1,26 @@
+"""All that was measured, by site id. What was not measured is absent or null."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from normdiag.evidence.nonfinite import FirstNonFinite
+from normdiag.evidence.norm_inputs import NormMeasurement
+from normdiag.evidence.record import record
+from normdiag.evidence.replay import Replay
+from normdiag.evidence.stream import AddMeasurement, Closure, Growth, HeadInput
+from normdiag.evidence.weights import StaticPass
+
+
+@record
+class Measurements:
+    """Keys are ids of norms, adds and stacks of the architecture."""
+
+    norms: dict[str, NormMeasurement] = field(default_factory=dict)
+    stream: dict[str, AddMeasurement] = field(default_factory=dict)
+    growth: dict[str, Growth] = field(default_factory=dict)
+    closure: dict[str, Closure] = field(default_factory=dict)
+    replay: dict[str, Replay] = field(default_factory=dict)
+    head_input: HeadInput | None = None
+    first_nonfinite: FirstNonFinite | None = None
+    weights: StaticPass | None = None

@@ -1,0 +1,52 @@
+"""What each norm sees, and what its Jacobian does to a small change of it."""
+
+from __future__ import annotations
+
+from normdiag.evidence.record import record
+from normdiag.evidence.statistics import Least, Range, Worst
+
+
+@record
+class Amplification:
+    """1/s, by which the norm multiplies a small change (before the gain), and its bound 1/sqrt(eps)."""
+
+    median: float
+    max: float
+    bound: float | None
+
+
+@record
+class NormJacobian:
+    """Singular values of the Jacobian of one norm at one token, summarised over `tokens` of them.
+
+    With s_1 >= .. >= s_H: sigma_max = s_1; sigma_min = s_(H-2) for LayerNorm and s_(H-1) for
+    RMSNorm; radial = the next smaller one; kappa = sigma_max / sigma_min.
+    """
+
+    sigma_max: Worst
+    sigma_min: Least | None
+    kappa: Worst | None
+    radial: Worst | None
+    tokens: int
+
+
+@record
+class NormMeasurement:
+    """The statistics of one norm's input x; m2 = mean of the (centred, for LayerNorm) squares."""
+
+    tokens: int
+    """Statistics, not tokens, where a norm has several per token (GroupNorm)."""
+    input_mean: float
+    input_var: Range
+    """m2: what epsilon is added to."""
+    eps_share: Worst
+    """eps / (m2 + eps)."""
+    amplification: Amplification
+    mean_energy: float
+    """H mean(x)^2 / ||x||^2, mean over tokens: what centring removes; chance level is 1/H."""
+    offset_share: float
+    """||mean over tokens of x||^2 / mean over tokens of ||x||^2: what all tokens have in common."""
+    max_abs: float
+    top_channels: tuple[int, ...]
+    """The channels of largest magnitude, largest first."""
+    jacobian: NormJacobian | None = None

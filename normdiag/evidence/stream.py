@@ -1,0 +1,74 @@
+"""What the residual stream does: per add, per stack."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from normdiag.evidence.record import record
+from normdiag.evidence.statistics import Typical
+
+
+@record
+class Position:
+    """A token: which sequence of the probe, and where in it."""
+
+    sequence: int
+    position: int
+
+
+@record
+class AddMeasurement:
+    """One residual add: x the skip operand as added, u all branches as added, y = x + u, L2 norms."""
+
+    tokens: int
+    skip_norm: Typical
+    branch_norm: Typical
+    out_norm: Typical
+    update_ratio: Typical
+    """||u|| / ||x|| per token."""
+    cosine: Typical
+    """cos(x, u) per token."""
+    angle_deg: Typical
+    """The angle between x and y per token."""
+    max_abs: float
+    """The largest |y|."""
+    max_channel: int
+    max_token: Position
+    median_abs: float
+    """The median of |y| over tokens and channels; what `max_abs` is compared with."""
+    token_cosine: float | None
+    """Mean cosine over pairs of tokens of one sequence; null where every sequence has one token."""
+    kurtosis: Typical
+    """Of y over channels, 3 for a Gaussian."""
+
+
+@record
+class Growth:
+    """The law of ||y|| with depth, by AICc on log mean norms, position 0 left out."""
+
+    law: Literal["constant", "additive", "geometric", "power", "undecided"]
+    rate: float | None
+    """Per add: the factor (geometric), b of sqrt(1 + b l) (additive), the exponent (power)."""
+    rate_error: float | None
+    confidence: float | None
+    """Akaike weight of the chosen law among those tried."""
+    total: float
+    """out_norm of the last add / out_norm of the first."""
+    runner_up: str | None = None
+
+
+@record
+class Closure:
+    """Does what came in plus what the adds wrote equal what went out, layer by layer?"""
+
+    max_rel_error: float
+    layer: int | None
+    """The layer where the error is largest."""
+
+
+@record
+class HeadInput:
+    """What the head, or the caller of a model without one, receives."""
+
+    rms: float
+    max_abs: float

@@ -1,0 +1,35 @@
+"""The static pass: every floating tensor of the checkpoint, of modules never called too."""
+
+from __future__ import annotations
+
+from normdiag.evidence.record import record
+
+
+@record
+class Tensor:
+    """One floating tensor that is worth a line: non-finite values, all zeros, or a changed dtype."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    """As stored in the checkpoint."""
+    loaded_dtype: str | None
+    nonfinite: int
+    zeros: int
+    elements: int
+    max_abs: float
+    first_nonfinite: tuple[int, ...] | None = None
+
+
+@record
+class StaticPass:
+    """What the static pass went over, and the tensors it found worth naming."""
+
+    tensors: int
+    elements: int
+    nonfinite: int
+    dtypes: dict[str, int]
+    """Tensors per dtype as stored."""
+    noted: tuple[Tensor, ...]
+    vectors: tuple[Tensor, ...] = ()
+    """One-dimensional tensors (gains and biases); filled for weights-only targets."""

@@ -1,0 +1,1 @@
+"""From what was captured to numbers: one file per kind of evidence."""

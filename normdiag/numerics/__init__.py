@@ -1,0 +1,1 @@
+"""Pure tensor mathematics; knows nothing of models."""

@@ -1,0 +1,1 @@
+"""A target string becomes something that can be analysed."""
