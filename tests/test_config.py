@@ -1,0 +1,164 @@
+"""Settings are found upward, read strictly, and refused with the key named."""
+
+from dataclasses import FrozenInstanceError, fields
+
+import pytest
+
+from normdiag import config
+from normdiag.errors import ExitCode, UsageError
+
+FULL = """
+select = ["ND3", "geometric-growth"]
+ignore = { ND301 = "epsilon is set on purpose", ND4 = "" }
+fail_on = "warning"
+require_complete = true
+measure = ["stream"]
+texts = "probes/texts.jsonl"
+device = "cuda:1"
+dtype = "bfloat16"
+seed = 7
+
+[thresholds.epsilon-dominates]
+eps_share = 0.05
+channels = 3
+"""
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_key_is_read(tmp_path):
+    path = write(tmp_path / "normdiag.toml", FULL)
+    assert config.find(tmp_path) == config.Settings(
+        path=path,
+        select=("ND3", "geometric-growth"),
+        ignore={"ND301": "epsilon is set on purpose", "ND4": ""},
+        fail_on="warning",
+        require_complete=True,
+        thresholds={"epsilon-dominates": {"eps_share": 0.05, "channels": 3.0}},
+        measure=("stream",),
+        texts=tmp_path / "probes/texts.jsonl",
+        device="cuda:1",
+        dtype="bfloat16",
+        seed=7,
+    )
+
+
+def test_every_setting_has_a_reader_and_every_reader_a_setting():
+    assert set(config.READERS) == {item.name for item in fields(config.Settings)} - {"path"}
+
+
+def test_settings_are_frozen():
+    with pytest.raises(FrozenInstanceError):
+        config.Settings().seed = 1
+
+
+def test_no_file_is_no_settings(tmp_path):
+    assert config.find(tmp_path) == config.Settings()
+
+
+def test_the_nearest_directory_wins(tmp_path):
+    write(tmp_path / "normdiag.toml", "seed = 1")
+    write(tmp_path / "inner/pyproject.toml", "[tool.normdiag]\nseed = 2")
+    deep = tmp_path / "inner/a/b"
+    deep.mkdir(parents=True)
+    assert config.find(tmp_path).seed == 1
+    assert config.find(deep).seed == 2
+
+
+def test_a_pyproject_without_our_table_is_passed_over(tmp_path):
+    write(tmp_path / "normdiag.toml", "seed = 1")
+    write(tmp_path / "inner/pyproject.toml", "[tool.other]\nseed = 2")
+    write(tmp_path / "inner/deeper/pyproject.toml", "tool = 3")
+    assert config.find(tmp_path / "inner/deeper").path == tmp_path / "normdiag.toml"
+
+
+def test_normdiag_toml_is_preferred_to_the_pyproject_beside_it(tmp_path):
+    write(tmp_path / "normdiag.toml", "seed = 1")
+    write(tmp_path / "pyproject.toml", "[tool.normdiag]\nseed = 2")
+    assert config.find(tmp_path).seed == 1
+
+
+def test_an_empty_table_ends_the_search(tmp_path):
+    write(tmp_path / "normdiag.toml", "seed = 1")
+    write(tmp_path / "inner/pyproject.toml", "[tool.normdiag]")
+    assert config.find(tmp_path / "inner") == config.Settings(
+        path=tmp_path / "inner/pyproject.toml"
+    )
+
+
+def test_ignore_may_be_a_list(tmp_path):
+    write(tmp_path / "normdiag.toml", 'ignore = ["ND301", "ND4"]')
+    assert config.find(tmp_path).ignore == {"ND301": "", "ND4": ""}
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "hint"),
+    [
+        ('fail-on = "error"', "unknown key 'fail-on'", "did you mean fail_on?"),
+        ("zzz = 1", "unknown key 'zzz'", "known keys: device, dtype, fail_on, ignore, "),
+        ("trust_remote_code = true", "unknown key 'trust_remote_code'", "known keys"),
+        ('select = "ND3"', "select = 'ND3'", "list of strings"),
+        ("select = [3]", "select = [3]", "list of strings"),
+        ("ignore = { ND301 = 3 }", "ignore.ND301 = 3", "reason must be a string"),
+        ("ignore = 3", "ignore = 3", "list of strings"),
+        ('fail_on = "fatal"', "fail_on = 'fatal'", "info, warning, error, never"),
+        ("fail_on = []", "fail_on = []", "info, warning, error, never"),
+        ("require_complete = 1", "require_complete = 1", "true or false"),
+        ("thresholds = 1", "thresholds = 1", "table"),
+        ("thresholds.ND301 = 1", "thresholds.ND301 = 1", "table of threshold = number"),
+        ('thresholds.ND301.a = "1"', "thresholds.ND301.a = '1'", "finite number"),
+        ("thresholds.ND301.a = true", "thresholds.ND301.a = True", "finite number"),
+        ("thresholds.ND301.a = nan", "thresholds.ND301.a = nan", "finite number"),
+        ("thresholds.ND301.a = -inf", "thresholds.ND301.a = -inf", "finite number"),
+        (f"thresholds.ND301.a = 1{'0' * 400}", "thresholds.ND301.a = 1000", "finite number"),
+        ("measure = [1]", "measure = [1]", "list of strings"),
+        ("texts = 1", "texts = 1", "must be a string"),
+        ("device = 0", "device = 0", "must be a string"),
+        ('dtype = "int8"', "dtype = 'int8'", "float16"),
+        ("seed = true", "seed = True", "whole number"),
+        ("seed = 1.5", "seed = 1.5", "whole number"),
+        ("seed = -1", "seed = -1", "between 0 and"),
+    ],
+)
+def test_what_is_refused_names_the_file_the_key_and_the_value(tmp_path, text, what, hint):
+    path = write(tmp_path / "normdiag.toml", text)
+    with pytest.raises(UsageError) as caught:
+        config.find(tmp_path)
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert caught.value.what.startswith(f"{path}: ")
+    assert what in caught.value.what
+    assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [b"seed = ", b"seed = \xff", b"seed = 1" + b"0" * 5000],
+    ids=["broken", "not UTF-8", "endless integer"],
+)
+def test_what_is_not_toml_is_refused_with_the_file_named(tmp_path, raw):
+    path = tmp_path / "normdiag.toml"
+    path.write_bytes(raw)
+    with pytest.raises(UsageError, match="is not TOML") as caught:
+        config.find(tmp_path)
+    assert str(path) in caught.value.what
+
+
+def test_a_tool_table_that_is_no_table_is_refused(tmp_path):
+    write(tmp_path / "pyproject.toml", "[tool]\nnormdiag = 1")
+    with pytest.raises(UsageError, match="must be a table"):
+        config.find(tmp_path)
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
+    path = write(tmp_path / "normdiag.toml", "seed = 1")
+
+    def refuse(*args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(type(path), "read_text", refuse)
+    with pytest.raises(UsageError, match="Permission denied"):
+        config.find(tmp_path)
