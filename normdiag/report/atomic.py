@@ -1,0 +1,44 @@
+"""Writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from pathlib import Path
+
+from normdiag.errors import UsageError
+
+
+def write(path: Path, text: str) -> None:
+    """Write `text` as UTF-8 beside `path`, then put it in its place in one step.
+
+    Whatever interrupts the write (a full disk, Ctrl-C), `path` holds either its old content or all
+    of the new one. A symbolic link is followed and what is not a regular file (/dev/stdout, a
+    pipe) is written to directly, since replacing either would destroy it. Raises UsageError where
+    nothing can be written there.
+    """
+    try:
+        target = path.resolve()
+        if target.exists() and not target.is_file():
+            target.write_text(text, encoding="utf-8")
+        else:
+            _replace(target, text)
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {str(path)!r}: {error.strerror or error}",
+            "give a file in a folder that exists and that you may write to",
+        ) from error
+
+
+def _replace(target: Path, text: str) -> None:
+    new = target.parent / f".normdiag-{secrets.token_hex(8)}.tmp"
+    try:
+        with new.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        if target.exists():
+            new.chmod(target.stat().st_mode & 0o777)
+        new.replace(target)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            new.unlink()
+        raise

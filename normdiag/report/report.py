@@ -1,0 +1,92 @@
+"""The report: all that was seen of one target, and what the rules say of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from normdiag.errors import ReportError
+from normdiag.evidence.architecture import Architecture
+from normdiag.evidence.coverage import Coverage
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.measurements import Measurements
+from normdiag.evidence.record import record
+from normdiag.evidence.subject import Subject
+from normdiag.evidence.tokens import TokenTrace
+from normdiag.findings import Finding, Judgement, Skip
+from normdiag.report import atomic, v1
+
+
+@record
+class Rules:
+    """Which rules looked and found nothing, and which could not look."""
+
+    passed: tuple[str, ...] = ()
+    skipped: tuple[Skip, ...] = ()
+
+
+@record
+class Report:
+    """One target, seen once and judged once. Saved, sent, loaded and rendered without torch."""
+
+    schema_version: str = v1.VERSION
+    subject: Subject
+    architecture: Architecture
+    measurements: Measurements
+    coverage: Coverage
+    findings: tuple[Finding, ...]
+    rules: Rules
+    trace: tuple[TokenTrace, ...] | None = None
+    """Token by site; null where `trace` was not asked for."""
+
+    @classmethod
+    def from_evidence(cls, evidence: Evidence, judgement: Judgement) -> Report:
+        """Put what was seen and what the rules say of it into one report."""
+        return cls(
+            subject=evidence.subject,
+            architecture=evidence.architecture,
+            measurements=evidence.measurements,
+            coverage=evidence.coverage,
+            findings=judgement.findings,
+            rules=Rules(passed=judgement.passed, skipped=judgement.skipped),
+            trace=evidence.trace or None,
+        )
+
+    def to_evidence(self) -> Evidence:
+        """Return the evidence alone, for judging again."""
+        return Evidence(
+            subject=self.subject,
+            architecture=self.architecture,
+            measurements=self.measurements,
+            coverage=self.coverage,
+            trace=self.trace or (),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON document as plain dicts, lists, strings and numbers, as it is saved."""
+        return v1.document(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON document. An interrupted or failed write leaves the old file in place."""
+        atomic.write(Path(path), v1.dumps(self))
+
+
+def load_report(path: str | Path) -> Report:
+    """Read a saved report.
+
+    Raises ReportError where the file cannot be read, is not a report, is damaged, or was written in
+    a newer major version of the format.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ReportError(
+            f"cannot read the report {str(path)!r}: {error.strerror or error}",
+            "give the path of a file that `normdiag inspect TARGET --json FILE` has written",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ReportError(
+            f"{str(path)!r} is not a normdiag report: it is not text ({error.reason})",
+            "to look into a checkpoint, use `normdiag inspect` on it",
+        ) from error
+    return v1.loads(text, Report, repr(str(path)))

@@ -1,0 +1,70 @@
+"""The JSON Schema of wire format 1, made from the records and their docstrings.
+
+The schema that is promised is the committed file; a test compares it with what is made here.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import textwrap
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from normdiag.report.report import Report
+
+COMMITTED = Path(__file__).parent / "schemas" / "report-v1.schema.json"
+
+
+def text() -> str:
+    """Return the committed schema."""
+    return COMMITTED.read_text(encoding="utf-8")
+
+
+def generate() -> str:
+    """Make the schema from the records. Needs their source code, for the docstrings of fields."""
+    made = TypeAdapter(Report).json_schema(mode="serialization", schema_generator=_Generator)
+    made["title"] = "normdiag report, schema version 1"
+    made["properties"]["schema_version"] = {"type": "string", "pattern": r"^1\.[0-9]+$"}
+    made["required"].insert(0, "schema_version")
+    ordered = {"$schema": GenerateJsonSchema.schema_dialect, **made}
+    return json.dumps(ordered, indent=2, ensure_ascii=True) + "\n"
+
+
+class _Generator(GenerateJsonSchema):
+    """Numbers may be the names of non-finite ones; fields carry their docstrings."""
+
+    def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        made = super().dataclass_schema(schema)
+        for name, description in _field_docstrings(schema["cls"]).items():
+            made["properties"][name.rstrip("_")]["description"] = description
+        return made
+
+    def get_title_from_name(self, name: str) -> str:
+        return name
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        """Leave titles of fields out: they would only repeat the key."""
+        return False
+
+
+def _field_docstrings(record: type) -> dict[str, str]:
+    (definition,) = ast.parse(textwrap.dedent(inspect.getsource(record))).body
+    assert isinstance(definition, ast.ClassDef)
+    found: dict[str, str] = {}
+    for field, below in zip(definition.body, definition.body[1:], strict=False):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(docstring))),
+            ):
+                found[name] = inspect.cleandoc(docstring)
+    return found

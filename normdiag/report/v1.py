@@ -1,0 +1,120 @@
+"""Wire format, version 1: strict JSON. The only module that knows how a report is spelled.
+
+A non-finite number is one of the strings "NaN", "Infinity", "-Infinity". Keys come in the order of
+the fields, sites in the order of the forward. Within 1.x there are only additions: a reader passes
+over the keys of a newer minor version and refuses a newer major one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from normdiag.errors import ReportError
+
+T = TypeVar("T")
+
+VERSION = "1.0"
+_SHOWN = 3
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
+"""Built on first use, once: it costs more than reading a report."""
+_REWRITE = "write it again with `normdiag inspect TARGET --json FILE`"
+
+
+def document(report: object) -> dict[str, Any]:
+    """Return a record as what JSON can hold."""
+    plain: dict[str, Any] = _wire(
+        _adapter(type(report)).dump_python(report, mode="python", by_alias=True)
+    )
+    return plain
+
+
+def dumps(report: object) -> str:
+    """Return a record as JSON text, indented, one trailing newline."""
+    # ASCII alone: a token or a module name in the text must not reach a terminal as a control
+    # sequence or a bidirectional override, also where the JSON itself is what is printed.
+    return json.dumps(document(report), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+
+
+def loads(text: str, kind: type[T], origin: str) -> T:
+    """Read a record of `kind`; `origin` is what errors call the text ("'report.json'").
+
+    Raises ReportError where the text is not JSON, not a report, damaged, or of another major.
+    """
+    try:
+        found = json.loads(text, parse_constant=_not_json)
+    except (ValueError, RecursionError) as error:
+        raise ReportError(
+            f"{origin} is not a normdiag report: not JSON ({error})",
+            f"the file may be cut off or be something else; {_REWRITE}",
+        ) from error
+    version = _version(found, origin)
+    # What a newer minor version added is gone once it is read, so the record says what it holds.
+    found["schema_version"] = VERSION
+    try:
+        report: T = _adapter(kind).validate_python(found)
+    except ValidationError as error:
+        raise ReportError(
+            f"{origin} is a damaged normdiag report: {_problems(error)}",
+            f"it says schema version {version} and this normdiag reads {VERSION}; {_REWRITE}",
+        ) from error
+    return report
+
+
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+def _wire(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_text(key): _wire(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_wire(item) for item in value]
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def _text(value: str) -> str:
+    # Half of a surrogate pair (a file name that is not UTF-8, a damaged tokenizer) is no text, and
+    # strict readers refuse a document that has one; it becomes the visible `\udcff`.
+    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON number")
+
+
+def _version(found: Any, origin: str) -> str:
+    version = found.get("schema_version") if isinstance(found, dict) else None
+    major, dot, minor = version.partition(".") if isinstance(version, str) else ("", "", "")
+    if not (dot and major.isdecimal() and minor.isdecimal()):
+        raise ReportError(
+            f"{origin} is JSON but not a normdiag report: it has no valid schema_version",
+            _REWRITE,
+        )
+    if major != VERSION.partition(".")[0]:
+        raise ReportError(
+            f"{origin} has schema version {version}; this normdiag reads {VERSION} and later 1.x",
+            "upgrade normdiag to read it" if int(major) > 1 else _REWRITE,
+        )
+    return str(version)
+
+
+def _problems(error: ValidationError) -> str:
+    problems = error.errors(include_url=False, include_input=False, include_context=False)
+    shown = [f"{_path(problem['loc'])}: {problem['msg']}" for problem in problems[:_SHOWN]]
+    if len(problems) > _SHOWN:
+        shown.append(f"and {len(problems) - _SHOWN} more")
+    return "; ".join(shown)
+
+
+def _path(location: tuple[int | str, ...]) -> str:
+    return " > ".join(str(part) for part in location)
