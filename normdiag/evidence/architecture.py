@@ -31,6 +31,9 @@ Role = Literal[
     "unattached",
 ]
 ScaleKind = Literal["none", "constant", "learned"]
+ReadBy = Literal["norm", "head", "stack", "caller"]
+"""A norm; a weight contraction outside every stack; another stack (through whatever lies between);
+nothing: the model returns it."""
 
 
 @record
@@ -125,6 +128,8 @@ class Stack:
     width: int
     drawing: str
     """One line such as `x + F(rms(x))`."""
+    read_by: ReadBy | None = None
+    """What reads the stream's last value; null where that is not known."""
     note: str | None = None
     """For `hybrid` and `other`: what was seen."""
 
