@@ -1,0 +1,183 @@
+"""The forward as a graph: a dispatch mode that sees every operation and keeps no tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from normdiag.capture.identity import Identity
+from normdiag.capture.scopes import Scopes
+from normdiag.graph import Frame, Graph, Node
+
+
+class Observer(Protocol):
+    """Is shown every new node with the live tensors, and must keep none of the large ones."""
+
+    def wants_operand(self, op: str, args: tuple[Any, ...]) -> bool:
+        """Whether to keep a copy of an operand that the operation is about to overwrite."""
+
+    def seen(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
+        """`node` was made from `args` (the operation's own, tensors included)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Operation:
+    """What an overload's schema says, read once."""
+
+    name: str
+    writes: tuple[int, ...]
+    writes_out: bool
+
+
+def _read(func: Any) -> _Operation:
+    schema = func._schema
+    name = schema.name.split("::", 1)
+    base = name[1] if name[0] == "aten" else schema.name
+    writes = tuple(
+        i
+        for i, argument in enumerate(schema.arguments)
+        if argument.alias_info is not None
+        and argument.alias_info.is_write
+        and not argument.kwarg_only
+    )
+    out = any(
+        a.alias_info is not None and a.alias_info.is_write and a.kwarg_only
+        for a in schema.arguments
+    )
+    if writes and base.endswith("_") and not base.endswith("__"):
+        base = base[:-1]
+    return _Operation(base, writes, out)
+
+
+class Recorder(TorchDispatchMode):
+    """Records one forward of `model` into `graph`."""
+
+    def __init__(self, model: nn.Module, scopes: Scopes, observer: Observer) -> None:
+        super().__init__()
+        self.graph = Graph()
+        self._identity = Identity()
+        self._scopes = scopes
+        self._observer = observer
+        self._operations: dict[Any, _Operation] = {}
+        root = scopes.current
+        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+            self._identity.bind(tensor, self._leaf("parameter", tensor, root, name))
+
+    def bind_inputs(self, inputs: Iterable[tuple[str, torch.Tensor]]) -> None:
+        """Mark the model's inputs: what derives from them is data."""
+        for name, tensor in inputs:
+            node = self._leaf("input", tensor, self._scopes.current, name)
+            node.is_data = True
+            node.origins = 1 << len(self.graph.inputs)
+            self.graph.inputs.append(name)
+            self._identity.bind(tensor, node)
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        operation = self._operations.get(func)
+        if operation is None:
+            operation = self._operations[func] = _read(func)
+        if operation.writes and self._observer.wants_operand(operation.name, args):
+            kept = args[0].clone()
+        else:
+            kept = None
+        parents: list[Node] = []
+        node_args = tuple([self._noded(a, parents) for a in args])
+        node_kwargs = {k: self._noded(v, parents) for k, v in kwargs.items()}
+        result = func(*args, **kwargs)
+        made = _Made(operation, node_args, node_kwargs, tuple(parents))
+        if kept is not None:
+            args = (kept, *args[1:])
+        self._record(made, args, kwargs, result)
+        return result
+
+    def _record(self, made: _Made, args: tuple[Any, ...], kwargs: Any, result: Any) -> None:
+        operation = made.operation
+        if operation.writes or operation.writes_out:
+            written = [args[i] for i in operation.writes if i < len(args)]
+            if operation.writes_out:
+                written += [v for k, v in kwargs.items() if k.startswith("out")]
+            outputs = [result] if isinstance(result, torch.Tensor) else written
+            for i, tensor in enumerate(outputs):
+                if isinstance(tensor, torch.Tensor):
+                    self._written(made, i, args, tensor)
+            return
+        if isinstance(result, torch.Tensor):
+            self._made(made, 0, args, result)
+        elif isinstance(result, (tuple, list)):
+            for i, tensor in enumerate(result):
+                if isinstance(tensor, torch.Tensor):
+                    self._made(made, i, args, tensor)
+
+    def _made(self, made: _Made, output: int, args: tuple[Any, ...], tensor: torch.Tensor) -> None:
+        node = self._node(made, output, tensor)
+        self._identity.bind(tensor, node)
+        self._observer.seen(node, args, tensor)
+
+    def _written(
+        self, made: _Made, output: int, args: tuple[Any, ...], tensor: torch.Tensor
+    ) -> None:
+        before = self._identity.node_of(tensor)
+        node = self._node(made, output, tensor)
+        if self._identity.write(tensor, node) and before is not None:
+            whole = _Made(
+                _Operation("write", (), False), (before, node), {}, (before, node)
+            )
+            self._identity.write_whole(tensor, self._node(whole, 0, tensor))
+        self._observer.seen(node, args, tensor)
+
+    def _node(self, made: _Made, output: int, tensor: torch.Tensor) -> Node:
+        is_data, origins = False, 0
+        for parent in made.parents:
+            is_data = is_data or parent.is_data
+            origins |= parent.origins
+        node = Node(
+            index=len(self.graph.nodes),
+            op=made.operation.name,
+            args=made.args,
+            kwargs=made.kwargs,
+            parents=made.parents,
+            shape=tuple(tensor.shape),
+            dtype=str(tensor.dtype).removeprefix("torch."),
+            frame=self._scopes.current,
+            is_data=is_data,
+            origins=origins,
+            output=output,
+            is_floating=tensor.is_floating_point(),
+        )
+        self.graph.nodes.append(node)
+        return node
+
+    def _leaf(self, op: str, tensor: torch.Tensor, frame: Frame, name: str | None) -> Node:
+        made = _Made(_Operation(op, (), False), (), {}, ())
+        node = self._node(made, 0, tensor)
+        node.frame, node.name = frame, name
+        return node
+
+    def _noded(self, value: Any, parents: list[Node]) -> Any:
+        """`value` with nodes where tensors stand; the nodes are added to `parents`."""
+        if isinstance(value, torch.Tensor):
+            node = self._identity.node_of(value)
+            if node is None:
+                node = self._leaf("constant", value, self._scopes.current, None)
+                self._identity.bind(value, node)
+            parents.append(node)
+            return node
+        if isinstance(value, (list, tuple)):
+            return [self._noded(item, parents) for item in value]
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    operation: _Operation
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    parents: tuple[Node, ...]

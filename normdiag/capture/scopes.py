@@ -1,0 +1,60 @@
+"""Which module is running: a stack of frames kept by torch's global module hooks.
+
+Global hooks leave the model's own hook dictionaries untouched.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.module import (
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+)
+
+from normdiag.graph import Frame
+
+
+class Scopes:
+    """Context manager; `current` is the innermost running module's frame."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._paths = {
+            id(module): path for path, module in model.named_modules(remove_duplicate=True)
+        }
+        self._root = Frame("", 0, type(model).__name__, None)
+        self._stack: list[Frame] = [self._root]
+        self._handles: list[torch.utils.hooks.RemovableHandle] = []
+        self.calls: dict[str, int] = {}
+
+    @property
+    def current(self) -> Frame:
+        return self._stack[-1]
+
+    def __enter__(self) -> Scopes:
+        self._handles = [
+            register_module_forward_pre_hook(self._enter_module),
+            register_module_forward_hook(self._leave_module, always_call=True),
+        ]
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def _enter_module(self, module: nn.Module, args: Any) -> None:
+        path = self._paths.get(id(module))
+        if path is None:  # made during the forward: it has no place in the tree
+            parent = self.current
+            self._stack.append(Frame(parent.path, parent.call, parent.label, parent))
+            return
+        call = self.calls.get(path, 0)
+        self.calls[path] = call + 1
+        self._stack.append(Frame(path, call, type(module).__name__, self.current))
+
+    def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
+        if len(self._stack) > 1:
+            self._stack.pop()

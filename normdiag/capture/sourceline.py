@@ -1,0 +1,32 @@
+"""The line of the model's code that is running now."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+_OWN = str(Path(__file__).parent.parent)
+_TORCH = str(Path(torch.__file__).parent)
+_HIDDEN = (_OWN, _TORCH)
+
+
+def source_line() -> str | None:
+    """`file:line` of the innermost frame that belongs neither to torch nor to normdiag."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith(_HIDDEN) and not file.startswith("<"):
+            return f"{_short(file)}:{frame.f_lineno}"
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def _short(file: str) -> str:
+    """Without the part of the path that differs from machine to machine."""
+    path = Path(file)
+    for marker in ("site-packages", "dist-packages"):
+        if marker in path.parts:
+            return str(Path(*path.parts[path.parts.index(marker) + 1 :]))
+    return path.name

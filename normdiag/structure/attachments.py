@@ -1,0 +1,216 @@
+"""Per residual add: the norms around it, the scales on it, the branches in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from normdiag.graph import Node
+from normdiag.structure.flow import Factor, between, origin, step_back
+from normdiag.structure.forms import NormFound
+from normdiag.structure.layers import Layers
+from normdiag.structure.operations import is_contraction, is_score_product, mixes_tokens
+from normdiag.structure.residuals import AddFound, summands
+from normdiag.structure.streams import Chain, Link, StreamFinder
+
+
+@dataclass(slots=True)
+class AddFacts:
+    """What design 3 asks of every add."""
+
+    add: AddFound
+    layer: int
+    input_norms: tuple[NormFound, ...]
+    output_norms: tuple[NormFound, ...]
+    inner_norms: tuple[NormFound, ...]
+    qk_norms: tuple[NormFound, ...]
+    stream_norms: tuple[NormFound, ...]
+    skip_norms: tuple[NormFound, ...]
+    branches: int
+    is_parallel: bool
+    skip_factors: tuple[Factor, ...]
+    branch_factors: tuple[Factor, ...]
+
+
+@dataclass(slots=True)
+class StackFacts:
+    """One chain with the facts of all its adds."""
+
+    chain: Chain
+    layers: Layers
+    adds: list[AddFacts]
+    embedding_norms: tuple[NormFound, ...]
+    final_norms: tuple[NormFound, ...]
+
+
+def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
+    """Read off the facts of every add of one chain."""
+    ownership = _ownership(chain, layers)
+    facts = [
+        _facts(add, layer, finder) for add, layer in zip(chain.adds, layers.of_add, strict=True)
+    ]
+    embedding: tuple[NormFound, ...] = ()
+    for i, link in enumerate(chain.links):
+        owned_by_next = ownership[i]
+        facts[i].skip_factors = _skip_factors(chain.adds[i], finder)
+        if not link.norms:
+            continue
+        if i == 0:
+            inside = tuple(n for n in link.norms if layers.layer_of(n.node) is not None)
+            facts[0].skip_norms = inside[:1]
+            embedding = tuple(n for n in link.norms if n not in inside)
+        elif owned_by_next:
+            facts[i].skip_norms = link.norms
+        else:
+            facts[i - 1].stream_norms = link.norms[::-1]
+    last, final = _after_last(chain, layers, finder)
+    facts[-1].stream_norms = last
+    return StackFacts(chain, layers, facts, embedding, final)
+
+
+def _ownership(chain: Chain, layers: Layers) -> list[bool]:
+    """Per link: do its norms run with the add after it (True) or with the one before (False)?
+
+    Where both adds are in one layer, the links between layers decide.
+    """
+    votes = []
+    for i, link in enumerate(chain.links):
+        if i and link.norms and layers.of_add[i] != layers.of_add[i - 1]:
+            at = layers.layer_of(link.norms[0].node)
+            votes.append(at == layers.of_add[i])
+    if not votes and chain.links[0].norms:
+        # one layer only: a norm in front of its first add, inside the layer, is the next add's
+        votes = [layers.layer_of(chain.links[0].norms[0].node) is not None]
+    majority = sum(votes) * 2 > len(votes)
+    owners = []
+    for i, link in enumerate(chain.links):
+        if i and link.norms and layers.of_add[i] != layers.of_add[i - 1]:
+            owners.append(layers.layer_of(link.norms[0].node) == layers.of_add[i])
+        else:
+            owners.append(majority)
+    return owners
+
+
+def _skip_factors(add: AddFound, finder: StreamFinder) -> tuple[Factor, ...]:
+    """The scales on the skip after the point where the branch leaves the stream."""
+    region = finder.regions[add]
+    factors: list[Factor] = []
+    node = add.skip
+    while node is not add.root and node not in region:
+        step = step_back(node)
+        if step is None:
+            break
+        node, factor = step
+        if factor is not None:
+            factors.append(factor)
+    return tuple(factors)
+
+
+def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
+    region = finder.regions[add]
+    outputs: list[NormFound] = []
+    factors: list[Factor] = []
+    terms: list[Node] = []
+    for branch in add.branches:
+        found, scales, node = _branch_end(branch, finder)
+        outputs += [n for n in found if n.node in region]
+        factors += scales
+        terms += summands(branch, add.root) if not found else [node]
+    inside = [n for n in finder.norm_of.values() if n.node in region and n not in outputs]
+    inputs = [n for n in inside if _reads_stream(n, add)]
+    rest = [n for n in inside if n not in inputs]
+    qk = [n for n in rest if _is_qk(n, region)]
+    inner = [n for n in rest if n not in qk]
+    count, parallel = _branches(terms, add)
+    return AddFacts(
+        add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
+        count, parallel, (), tuple(factors),
+    )  # fmt: skip
+
+
+def _branch_end(
+    branch: Node, finder: StreamFinder
+) -> tuple[list[NormFound], list[Factor], Node]:
+    """The norms and scales that a branch's output goes through last."""
+    norms: list[NormFound] = []
+    factors: list[Factor] = []
+    node = branch
+    while True:
+        norm = finder.norm_by_output.get(node) or finder.norm_of.get(node)
+        if norm is not None:
+            norms.append(norm)
+            node = norm.source
+            continue
+        step = step_back(node)
+        if step is None:
+            return norms, factors, node
+        node, factor = step
+        if factor is not None:
+            factors.append(factor)
+
+
+def _reads_stream(norm: NormFound, add: AddFound) -> bool:
+    """Whether no contraction lies between the stream and the norm."""
+    start = origin(norm.source).node
+    if start is add.root:
+        return True
+    way = between(add.root, start)
+    return bool(way) and not any(is_contraction(n) for n in way if n is not add.root)
+
+
+def _is_qk(norm: NormFound, region: set[Node]) -> bool:
+    """Whether the norm's output meets a score product before any weight does."""
+    output = norm.output or norm.node
+    reached = {output}
+    for node in sorted((n for n in region if n.index > output.index), key=lambda n: n.index):
+        if not any(p in reached for p in node.parents):
+            continue
+        if is_score_product(node):
+            return True
+        if not is_contraction(node):
+            reached.add(node)
+    return False
+
+
+def _branches(terms: Sequence[Node], add: AddFound) -> tuple[int, bool]:
+    """How many branches are summed, and whether they differ in kind.
+
+    Sums of like branches (shared and routed experts) are one branch.
+    """
+    if len(terms) < 2:
+        return 1, False
+    kinds = [any(map(mixes_tokens, between(add.root, t) - {add.root})) for t in terms]
+    if all(kinds) or not any(kinds):
+        return max(1, len(add.branches)), False
+    mixing = sum(kinds)
+    return max(len(add.branches), mixing + 1), True
+
+
+def _after_last(
+    chain: Chain, layers: Layers, finder: StreamFinder
+) -> tuple[tuple[NormFound, ...], tuple[NormFound, ...]]:
+    """Norms on the stream's last value: those inside the layer, then those outside."""
+    at = chain.adds[-1].node
+    inside: list[NormFound] = []
+    outside: list[NormFound] = []
+    while True:
+        nexts = [
+            n for n in finder.norm_of.values() if n not in inside and n not in outside
+            and n.index > at.index and _source_is(n, at)
+        ]  # fmt: skip
+        if not nexts:
+            return tuple(inside), tuple(outside)
+        norm = nexts[0]
+        within = layers.layer_of(norm.node) is not None
+        if within and outside:
+            return tuple(inside), tuple(outside)
+        (inside if within else outside).append(norm)
+        at = norm.output or norm.node
+
+
+def _source_is(norm: NormFound, value: Node) -> bool:
+    start = origin(norm.source).node
+    return start is value or start is origin(value).node
+
+
+__all__ = ["AddFacts", "Link", "StackFacts", "attach"]

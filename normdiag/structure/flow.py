@@ -1,0 +1,167 @@
+"""Walks on the graph: what a value is a copy of, and whether one value is computed from another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from normdiag.graph import Node
+from normdiag.structure.forms import Normal, number
+from normdiag.structure.operations import (
+    CASTS,
+    DROPOUT,
+    MASKING,
+    VIEWS,
+    is_contraction,
+    part_axis,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """One scale on the way: a number, or a node that holds a learned value."""
+
+    value: float | Node
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What a value is a copy of, up to views, casts, dropout, masks and the scales passed."""
+
+    node: Node
+    factors: tuple[Factor, ...] = ()
+
+
+def step_back(node: Node) -> tuple[Node, Factor | None] | None:
+    """One step back through an operation that changes places, precision or scale only."""
+    op = node.op
+    if not node.parents:
+        return None
+    first = node.parents[0]
+    if op in CASTS or op in DROPOUT:
+        return first, None
+    if op in VIEWS:
+        return None if part_axis(node) == -1 else (first, None)
+    if op in MASKING:
+        return _unmasked(node)
+    if op == "copy":
+        return node.parents[-1], None
+    if op in ("mul", "multiply", "div", "divide"):
+        return _unscaled(node)
+    if op == "cat":
+        return _appended(node)
+    return None
+
+
+def _unmasked(node: Node) -> tuple[Node, Factor | None] | None:
+    floats = [p for p in node.parents if p.is_data and p.is_floating and p.shape == node.shape]
+    return (floats[0], None) if len(floats) == 1 else None
+
+
+def _unscaled(node: Node) -> tuple[Node, Factor | None] | None:
+    a, b = node.args[0], node.args[1]
+    if isinstance(a, Node) and a.is_data and isinstance(node.form, Normal):
+        if node.form.norm.node is node:
+            return None  # the normalisation itself
+    for value, scale in ((a, b), (b, a)):
+        if not isinstance(value, Node) or not value.is_data:
+            continue
+        times = number(scale)
+        if times is not None:
+            if node.op.startswith("div"):
+                return (value, Factor(1.0 / times)) if value is a and times else None
+            return value, Factor(times)
+        if isinstance(scale, Node):
+            if not scale.is_data:
+                return value, Factor(scale)
+            if not scale.is_floating or _is_mask(scale, value):
+                return value, None
+    return None
+
+
+def _is_mask(scale: Node, value: Node) -> bool:
+    """One number per token that comes from the inputs without any weight (an attention mask)."""
+    if len(scale.shape) == 0 or scale.shape[-1] != 1 or value.shape[-1:] == (1,):
+        return False
+    node = scale
+    while node.parents:
+        data = [p for p in node.parents if p.is_data]
+        if len(data) != 1 or is_contraction(node) or node.op in ("sum", "mean", "rsqrt", "sqrt"):
+            return False
+        node = data[0]
+    return node.op == "input"
+
+
+def _appended(node: Node) -> tuple[Node, Factor | None] | None:
+    """Learned tokens beside data tokens."""
+    data = [p for p in node.parents if p.is_data]
+    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+    if len(data) != 1 or dim in (-1, len(node.shape) - 1):
+        return None
+    return data[0], None
+
+
+def origin(node: Node) -> Origin:
+    """Back through views, casts, dropout, masks and scales to the value that is carried."""
+    factors: list[Factor] = []
+    while (step := step_back(node)) is not None:
+        node, factor = step
+        if factor is not None:
+            factors.append(factor)
+    return Origin(node, tuple(factors))
+
+
+def carried(node: Node) -> Iterator[Node]:
+    """`node` and everything that it is a copy of, nearest first."""
+    yield node
+    while (step := step_back(node)) is not None:
+        node = step[0]
+        yield node
+
+
+def computed_from(end: Node, start: Node) -> tuple[bool, bool]:
+    """Is `end` computed from `start`, and does a contraction lie on some way between?"""
+    if end is start:
+        return True, False
+    limit = start.index
+    seen: dict[int, bool] = {}
+    reached = through = False
+    stack = [(end, False)]
+    while stack:
+        node, crossed = stack.pop()
+        before = seen.get(node.index)
+        if before is not None and (before or not crossed):
+            continue
+        seen[node.index] = crossed
+        crossed = crossed or is_contraction(node)
+        for parent in node.parents:
+            if parent is start:
+                reached = True
+                through = through or crossed
+                if through:
+                    return True, True
+            elif parent.index > limit and parent.is_data:
+                stack.append((parent, crossed))
+    return reached, through
+
+
+def between(start: Node, end: Node) -> set[Node]:
+    """The nodes on the ways from `start` to `end`, both included; empty where there is none."""
+    limit = start.index
+    above: list[Node] = []
+    seen = {end}
+    stack = [end]
+    while stack:
+        node = stack.pop()
+        above.append(node)
+        for parent in node.parents:
+            if parent not in seen and parent.is_data and parent.index >= limit:
+                seen.add(parent)
+                stack.append(parent)
+    if start not in seen:
+        return set()
+    inside = {start}
+    for node in sorted(above, key=lambda n: n.index):
+        if node is not start and any(p in inside for p in node.parents):
+            inside.add(node)
+    return inside if end in inside else set()

@@ -1,0 +1,161 @@
+"""What a value is in terms of an earlier one: the algebra in which every norm is written.
+
+Each operation maps the forms of its operands to the form of its result, so a norm is known by
+what it computes, in whatever spelling. With x the source, over the reduced axes:
+
+    Linear     c (x - mean(x))  or  c x
+    Moment     c mean(x)
+    Square     c (x - mean(x))^2  or  c x^2, element by element
+    Power      (c m2 + eps)^p,  m2 = mean of the squares (centred or not)
+    Normal     the normalised value, times gains, plus biases
+    Tanh       tanh(a x), with a learned scalar a (DyT, Zhu et al. 2025)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from normdiag.graph import Frame, Node
+from normdiag.structure.operations import CASTS
+
+EpsPlace = Literal["inside", "outside", "floor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    source: Node
+    axes: tuple[int, ...] = ()
+    is_centred: bool = False
+    scale: float = 1.0
+    mean: Node | None = None
+    """The node that was subtracted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    source: Node
+    axes: tuple[int, ...]
+    scale: float = 1.0
+    is_squared: bool = False
+    """mean(x)^2 instead of mean(x)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    source: Node
+    axes: tuple[int, ...]
+    is_centred: bool
+    scale: float
+    mean: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    source: Node
+    axes: tuple[int, ...]
+    is_centred: bool
+    scale: float
+    count: int
+    """How many elements the mean is taken over."""
+    exponent: float = 1.0
+    eps: float | Node = 0.0
+    eps_place: EpsPlace = "inside"
+    mean: Node | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tanh:
+    source: Node
+    alpha: Node
+
+
+@dataclass(slots=True, eq=False)
+class NormFound:
+    """One norm as it was found. y = gain * z / s + bias, z = x or x - mean(x)."""
+
+    node: Node
+    """The division, or the fused operation."""
+    source: Node
+    """x."""
+    kind: str
+    axes: tuple[int, ...]
+    count: int
+    is_centred: bool
+    eps: float | Node | None
+    eps_place: EpsPlace
+    variance_scale: float
+    """c of c m2 + eps: 1, n/(n-1) for an unbiased variance, n for a sum of squares."""
+    factor: float = 1.0
+    frame: Frame | None = None
+    gains: list[Node | float] = field(default_factory=list)
+    biases: list[Node | float] = field(default_factory=list)
+    output: Node | None = None
+    """The last of the division, the gain and the bias."""
+    mean: Node | None = None
+    """The mean that was subtracted, where it is a node of its own."""
+    groups: int = 1
+    fused: bool = False
+    running_var: Node | None = None
+    alpha: Node | None = None
+
+    @property
+    def index(self) -> int:
+        return self.node.index
+
+
+@dataclass(frozen=True, slots=True)
+class Normal:
+    norm: NormFound
+
+
+Form = Linear | Moment | Square | Power | Tanh | Normal
+
+
+def base(node: Node) -> Node:
+    """`node` before casts and copies: the value that is normalised, in its own dtype."""
+    while node.op in CASTS and node.parents:
+        node = node.parents[0]
+    return node
+
+
+def linear(node: Node) -> Linear | None:
+    """Every data tensor is the plain linear form of itself."""
+    if isinstance(node.form, Linear):
+        return node.form
+    if node.form is None and node.is_data and node.is_floating:
+        return Linear(base(node))
+    return None
+
+
+def form_of(operand: Any) -> Form | None:
+    """The form of an operand, plain linear where nothing more is known."""
+    if not isinstance(operand, Node):
+        return None
+    form: Form | None = operand.form
+    return form if form is not None else linear(operand)
+
+
+def number(operand: Any) -> float | None:
+    """A scalar operand, else None."""
+    if isinstance(operand, bool) or not isinstance(operand, (int, float)):
+        return None
+    return float(operand)
+
+
+def axes_of(node: Node, dims: Any) -> tuple[int, ...]:
+    """Reduced axes counted from the end; all of them where none is given."""
+    rank = len(node.shape)
+    if dims is None or dims == []:
+        dims = range(rank)
+    if isinstance(dims, int):
+        dims = (dims,)
+    return tuple(sorted(d if d < 0 else d - rank for d in dims))
+
+
+def count_of(node: Node, axes: tuple[int, ...]) -> int:
+    """How many elements one reduction takes in."""
+    count = 1
+    for axis in axes:
+        count *= node.shape[axis]
+    return count

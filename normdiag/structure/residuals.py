@@ -1,0 +1,140 @@
+"""Residual adds: an addition of which one operand is upstream of the other.
+
+Decided at the moment the addition runs, since ancestors lie in the past.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from normdiag.graph import Node
+from normdiag.structure.flow import Factor, computed_from, origin
+from normdiag.structure.forms import number
+from normdiag.structure.operations import mixes_tokens
+
+ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
+
+
+@dataclass(slots=True, eq=False)
+class AddFound:
+    """y = x + u_1 + .. : one write-back, of one or more aten additions."""
+
+    node: Node
+    """The (last) addition."""
+    skip: Node
+    """x as added."""
+    branches: list[Node]
+    """Each u as added."""
+    skip_index: int
+    """Which operand of the first addition x was."""
+    root: Node
+    """What x is a copy of."""
+    sign: float = 1.0
+    absorbed: AddFound | None = None
+    """The earlier addition that this one continues: (x + u_1) + u_2."""
+    is_absorbed: bool = False
+    skip_factors: tuple[Factor, ...] = ()
+    parts: list[Node] = field(default_factory=list)
+
+    @property
+    def index(self) -> int:
+        return self.node.index
+
+
+class AddFinder:
+    """Collects residual adds as they run."""
+
+    def __init__(self) -> None:
+        self.adds: list[AddFound] = []
+        self.plain: list[Node] = []
+        """Additions of two data values of one shape that are not residual adds."""
+        self._by_node: dict[Node, AddFound] = {}
+
+    def read(self, node: Node) -> AddFound | None:
+        """The residual add that `node` is, if any."""
+        operands = operands_of(node)
+        if operands is None:
+            return None
+        a, b = operands
+        for i, (skip, branch) in enumerate(((a, b), (b, a))):
+            found = self._residual(node, skip, branch, i)
+            if found is not None:
+                self.adds.append(found)
+                self._by_node[node] = found
+                return found
+        self.plain.append(node)
+        return None
+
+    def _residual(self, node: Node, skip: Node, branch: Node, i: int) -> AddFound | None:
+        if skip.shape != node.shape:
+            return None
+        start = origin(skip)
+        if start.node.index > branch.index:
+            return None
+        if computed_from(branch, start.node)[1]:
+            return AddFound(
+                node, skip, [branch], i, start.node, _sign(node, i), skip_factors=start.factors
+            )
+        earlier = self._by_node.get(start.node)
+        if earlier is None or start.factors or earlier.is_absorbed:
+            return None
+        if computed_from(branch, earlier.root)[1]:
+            earlier.is_absorbed = True
+            return AddFound(
+                node,
+                earlier.skip,
+                [*earlier.branches, branch],
+                earlier.skip_index,
+                earlier.root,
+                absorbed=earlier,
+                skip_factors=earlier.skip_factors,
+            )
+        return None
+
+
+def _sign(node: Node, skip_index: int) -> float:
+    return -1.0 if node.op == "sub" and skip_index == 0 else 1.0
+
+
+def operands_of(node: Node) -> tuple[Node, Node] | None:
+    """The two data operands of an addition of activations."""
+    if node.op not in ADDITIONS or not node.is_data or not node.is_floating:
+        return None
+    if len(node.shape) < 2 or number(node.kwargs.get("alpha", 1)) is None:
+        return None
+    a, b = _pair(node)
+    if not (isinstance(a, Node) and isinstance(b, Node) and a.is_data and b.is_data):
+        return None
+    if not (a.is_floating and b.is_floating) or a is b:
+        return None
+    return a, b
+
+
+def _pair(node: Node) -> tuple[Any, Any]:
+    if node.op == "addcmul":  # x + value * gate * u: the gate is a scale
+        x, a, b = node.args[:3]
+        return (x, a if not _is_data(b) else b) if _is_data(x) else (x, a)
+    return node.args[0], node.args[1]
+
+
+def _is_data(value: Any) -> bool:
+    return isinstance(value, Node) and value.is_data
+
+
+def summands(branch: Node, root: Node) -> list[Node]:
+    """The terms of a branch that is itself a sum of values computed from the same stream value."""
+    node = origin(branch).node
+    operands = operands_of(node)
+    if operands is None:
+        return [branch]
+    if not all(computed_from(o, root)[1] for o in operands):
+        return [branch]
+    if any(computed_from(a, origin(b).node)[0] for a, b in (operands, operands[::-1])):
+        return [branch]
+    return [term for o in operands for term in summands(o, root)]
+
+
+def is_mixing(branch: Node, root: Node, region: set[Node]) -> bool:
+    """Whether tokens meet on the way from the stream to this branch's output."""
+    return any(mixes_tokens(n) for n in region if n is not root)
