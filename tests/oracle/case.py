@@ -1,0 +1,171 @@
+"""A model whose norms and adds the test names by hand, and all that a report must say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from tests.oracle import jacobians, numbers
+from tests.oracle.numbers import Numbers
+from tests.oracle.taps import Array, Seen, observe
+from tests.oracle.tokens import Read, Tokens, gather
+
+PLAIN = {"kind": "none", "value": None, "rms": None, "min": None, "max": None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Norm:
+    """One call of a norm module, and the facts that the architecture must state."""
+
+    module: str
+    kind: str
+    eps: float
+    role: str
+    stack: str | None
+    layer: int | None
+    call: int = 0
+    calls: int = 1
+    mask: str = "attention_mask"
+
+    @property
+    def id(self) -> str:
+        return f"{self.module}@{self.call}" if self.call else self.module
+
+    def read(self, seen: Seen) -> Array:
+        return seen.into(self.module, self.call)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Add:
+    """One residual add: where its operands and its sum can be read, and its facts."""
+
+    module: str
+    skip: Read
+    branch: Read
+    out: Read
+    stack: str
+    layer: int
+    depth: int
+    placement: str
+    k: int = 0
+    mask: str = "attention_mask"
+    input_norms: list[str] = field(default_factory=list)
+    stream_norm: str | None = None
+    skip_norm: str | None = None
+
+    @property
+    def id(self) -> str:
+        return f"{self.module}/add#{self.k}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """Everything the test knows of one model on one probe."""
+
+    model: nn.Module
+    batches: list[dict]
+    norms: list[Norm]
+    adds: list[Add]
+    stacks: list[dict[str, Any]]
+    head: Read
+    """What the head, or the caller of a model without one, receives."""
+    head_mask: str = "attention_mask"
+    taps: tuple[str, ...] = ()
+    """Modules to observe besides the norms."""
+    target: Any = None
+    """What to hand to normdiag: the model itself where None."""
+    checkpoint: dict[str, Any] | None = None
+    """The tensors of the checkpoint as stored: the model's state where None."""
+    few: list[dict] | None = None
+    """Inputs of few tokens for the Jacobians; all `batches` where None."""
+    unattached: list[str] = field(default_factory=list)
+    """Norms that belong to no stack."""
+
+    @property
+    def stored(self) -> dict[str, Any]:
+        """Every floating tensor of the checkpoint."""
+        tensors = self.model.state_dict() if self.checkpoint is None else self.checkpoint
+        return {name: t for name, t in tensors.items() if t.is_floating_point()}
+
+    @cached_property
+    def observed(self) -> list[Seen]:
+        return observe(self.model, self.batches, {*self.taps, *(n.module for n in self.norms)})
+
+    def tokens(self, read: Read, mask: str) -> Tokens:
+        return gather(self.observed, read, mask)
+
+    def parameter(self, module: str, name: str) -> Array | None:
+        tensor = getattr(self.model.get_submodule(module), name, None)
+        return None if tensor is None else tensor.detach().double().numpy()
+
+    # What the report must say.
+
+    def norm_facts(self) -> dict[str, Numbers]:
+        return {norm.id: self._norm_facts(norm) for norm in self.norms}
+
+    def _norm_facts(self, norm: Norm) -> Numbers:
+        gain, bias = self.parameter(norm.module, "weight"), self.parameter(norm.module, "bias")
+        return {
+            "id": norm.id,
+            "axes": [-1],
+            "kind": norm.kind,
+            "class": type(self.model.get_submodule(norm.module)).__name__,
+            "features": len(gain),
+            "eps": norm.eps,
+            "calls": norm.calls,
+            "role": norm.role,
+            "gain": numbers.of_gain(gain),
+            "bias_rms": None if bias is None else np.sqrt(np.square(bias).mean()),
+            "stack": norm.stack,
+            "layer": norm.layer,
+        }
+
+    def add_facts(self) -> dict[str, Numbers]:
+        return {add.id: self._add_facts(add) for add in self.adds}
+
+    def _add_facts(self, add: Add) -> Numbers:
+        plain = ("stack", "layer", "module", "depth", "placement", "input_norms")
+        return {
+            **{name: getattr(add, name) for name in (*plain, "stream_norm", "skip_norm")},
+            "id": add.id,
+            "output_norms": [],
+            "inner_norms": [],
+            "branches": 1,
+            "skip_scale": PLAIN,
+            "branch_scale": PLAIN,
+        }
+
+    def norm_numbers(self, norm: Norm, channels: int) -> Numbers:
+        x = self.tokens(norm.read, norm.mask).values
+        return numbers.of_norm(x, norm.kind, norm.eps, channels)
+
+    def jacobian_numbers(self, norm: Norm) -> Numbers:
+        x = self.tokens(norm.read, norm.mask).values
+        return jacobians.of_jacobian(x, norm.kind, norm.eps, self.parameter(norm.module, "weight"))
+
+    def add_numbers(self, add: Add) -> Numbers:
+        return numbers.of_add(self.tokens(add.skip, add.mask), self.tokens(add.branch, add.mask))
+
+    def growth(self, stack: str) -> float:
+        sums = [self.tokens(add.out, add.mask) for add in self.adds if add.stack == stack]
+        norms = [np.linalg.norm(y.values, axis=-1) for y in sums]
+        return numbers.growth(norms, sums[0].leads)
+
+    def head_input(self) -> Numbers:
+        values = self.tokens(self.head, self.head_mask).values
+        return {"rms": np.sqrt(np.square(values).mean()), "max_abs": np.abs(values).max()}
+
+
+def into(module: str, call: int = 0, argument: int = 0) -> Callable[[Seen], Array]:
+    """Read what goes into a module."""
+    return lambda seen: seen.into(module, call, argument)
+
+
+def out_of(module: str, call: int = 0) -> Callable[[Seen], Array]:
+    """Read what comes out of a module."""
+    return lambda seen: seen.out_of(module, call)
