@@ -1,1 +1,1 @@
-"""From evidence to findings; without torch."""
+"""From evidence to findings. Needs no torch: every rule runs on a saved report."""

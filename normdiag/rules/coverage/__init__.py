@@ -1,0 +1,1 @@
+"""ND0: can the report be trusted?"""

@@ -1,0 +1,141 @@
+"""ND003 weights-not-loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Confidence, Finding, Severity
+from normdiag.rules.number import count
+from normdiag.rules.rule import Rule
+from normdiag.rules.thresholds import Limits
+
+
+class WeightsNotLoaded(Rule):
+    """Checkpoint and model do not fit: parameters are missing, left over, or of another shape.
+
+    ## What it does
+
+    Names the parameters that the model has and the checkpoint lacks (they are newly initialised),
+    those that the checkpoint has and the model does not use, and those whose shapes differ. A
+    missing parameter of a norm is an error, other missing parameters a warning; a vector (a norm's
+    gain, a bias) of a layer that ran which the model leaves aside is a warning, others are
+    information.
+
+    ## Why it matters
+
+    Loaders print a line and go on. A final norm whose gain of 6 is absent comes up as ones, and
+    all logits are six times too small; a model that knows nothing of the checkpoint's q/k norms
+    runs without them. Everything looks healthy but the output.
+
+    ## How it is measured
+
+    From what the loader could not match. Whether a parameter belongs to a norm is read off the
+    graph: it is a parameter of the module that ran the norm. Tied weights are not missing.
+
+    ## Thresholds
+
+    ## Example
+
+    The sample is the tiny Llama of this repository without `model.norm.weight`.
+
+    ## How to fix
+
+    Missing: fetch the checkpoint again, or correct the key in the conversion script (a prefix
+    such as `model.` too many or too few moves every key). Left over: load it with the class that
+    has these parameters, see `architectures` in `config.json`.
+
+    ## When it is wrong
+
+    A task head that you are about to train is rightly missing, and heads of pre-training (a second
+    prediction layer, a pooler) are rightly left over. `--ignore ND003` where that is known.
+
+    ## References
+
+    * `output_loading_info` of `PreTrainedModel.from_pretrained`, in the documentation of
+      transformers 5 (2026): the lists that this rule reads.
+    """
+
+    code = "ND003"
+    name = "weights-not-loaded"
+    since = "0.1"
+    needs = ("loading",)
+    fires_on = "sample_models/incomplete_checkpoint.py:write"
+    silent_on = "sample_models/tiny_llama"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding per kind of mismatch, norms apart from the rest."""
+        loading = evidence.subject.loading
+        norms = _norm_parameters(evidence)
+        absent = (
+            (loading.missing, "not in the checkpoint, so newly initialised"),
+            (loading.mismatched, "of another shape in the checkpoint"),
+        )
+        for names, what in absent:
+            in_norms, others = _split(names, norms)
+            yield from self._found(in_norms, f"of a norm {what}", "error", "high")
+            yield from self._found(others, what, "warning", "high")
+        in_layers, others = _split(loading.unexpected, _vectors_in_layers(evidence))
+        unused = "in the checkpoint, not in the model"
+        yield from self._found(
+            in_layers, f"of a layer's norm or bias {unused}", "warning", "medium"
+        )
+        yield from self._found(others, unused, "info", "high")
+
+    def _found(
+        self, names: tuple[str, ...], what: str, severity: Severity, confidence: Confidence
+    ) -> Iterator[Finding]:
+        if not names:
+            return
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        yield self.finding(
+            f"{count(len(names), 'parameter')} {what}: {', '.join(names[:3])}{more}",
+            ids=names,
+            severity=severity,
+            confidence=confidence,
+            measured=(float(len(names)), 0.0),
+            advice="the numbers of these parameters, and of all that they act on, say nothing of "
+            "the checkpoint: compare its keys with the model's"
+            if severity != "info"
+            else "right for a head that this class does not have",
+        )
+
+
+def _norm_parameters(evidence: Evidence) -> frozenset[str]:
+    """Those of `norm_parameters` whose module is one that a norm of the graph ran in.
+
+    The id of a norm is its module's path, "path@k" for a later call, and "module/norm#k" for a
+    norm that has no module of its own.
+    """
+    modules = {
+        norm.id.partition("/norm#")[0].partition("@")[0] for norm in evidence.architecture.norms
+    }
+    return frozenset(
+        name
+        for name in evidence.subject.loading.norm_parameters
+        if name.rpartition(".")[0] in modules
+    )
+
+
+def _vectors_in_layers(evidence: Evidence) -> frozenset[str]:
+    """Those of `norm_parameters` that lie in a repeated layer which ran.
+
+    No graph places what the model does not have. Heads of pre-training lie outside the layers,
+    extra prediction layers behind the last one.
+    """
+    layers = tuple(
+        f"{stack.id}.{layer}."
+        for stack in evidence.architecture.stacks
+        for layer in range(stack.layers)
+    )
+    return frozenset(
+        name for name in evidence.subject.loading.norm_parameters if name.startswith(layers)
+    )
+
+
+def _split(names: Iterable[str], norms: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    known, listed = frozenset(norms), tuple(names)
+    return (
+        tuple(name for name in listed if name in known),
+        tuple(name for name in listed if name not in known),
+    )

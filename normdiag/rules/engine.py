@@ -1,0 +1,63 @@
+"""Judge evidence by the selected rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import SEVERITIES, Finding, Judgement, Skip
+from normdiag.rules.needs import absent
+from normdiag.rules.registry import RULES, find, select
+from normdiag.rules.rule import Rule
+from normdiag.rules.thresholds import Limits, resolve
+
+
+def judge(
+    evidence: Evidence,
+    *,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    thresholds: Mapping[str, Mapping[str, float]] | None = None,
+) -> Judgement:
+    """What the rules say of `evidence`: findings (severe first), what passed, what was skipped.
+
+    `select` and `ignore` name rules by code, name or prefix of a code; `thresholds` maps a code
+    or name to threshold -> value. A rule whose evidence is missing is skipped, with the reason; a
+    rule that raises is a fault of normdiag, and the exception goes through.
+    Raises UsageError: an unknown rule or threshold, a threshold that cannot be meant.
+    """
+    limits = _limits(thresholds or {})
+    findings: list[Finding] = []
+    skipped: list[Skip] = []
+    passed: list[str] = []
+    for rule in _selected(select, ignore):
+        why = _missing(rule, evidence)
+        if why:
+            skipped.append(Skip(code=rule.code, name=rule.name, why=why))
+            continue
+        found = list(rule.check(evidence, limits[rule.code]))
+        findings.extend(found)
+        if not found:
+            passed.append(rule.code)
+    findings.sort(key=lambda finding: -SEVERITIES.index(finding.severity))
+    return Judgement(findings=tuple(findings), skipped=tuple(skipped), passed=tuple(passed))
+
+
+# `judge` has a parameter of this name, which is the word that its callers know.
+_selected = select
+
+
+def _missing(rule: Rule, evidence: Evidence) -> str | None:
+    reasons = (absent(evidence, need) for need in rule.needs)
+    return next((why for why in reasons if why), None)
+
+
+def _limits(thresholds: Mapping[str, Mapping[str, float]]) -> dict[str, Limits]:
+    """Code -> the limits of that rule; what is set for rules that are not selected is read too."""
+    overrides: dict[str, dict[str, float]] = {}
+    for selector, values in thresholds.items():
+        overrides.setdefault(find(selector).code, {}).update(values)
+    return {
+        rule.code: resolve(rule.name, rule.thresholds, overrides.get(rule.code, {}))
+        for rule in RULES
+    }

@@ -1,0 +1,111 @@
+"""What a rule can ask the evidence for, and why the evidence may not have it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from normdiag.evidence.evidence import Evidence
+
+Need = Literal[
+    "loading",
+    "forward",
+    "values",
+    "architecture.stacks",
+    "measurements.norms",
+    "measurements.stream",
+    "measurements.growth",
+    "measurements.replay",
+    "measurements.weights",
+]
+
+NO_FORWARD = {
+    "weights-only": "no forward was run (--weights-only)",
+    "structure-only": "the model was not run with weights (--structure-only)",
+}
+NO_CHECKPOINT = {
+    "random-init": "the weights are random (--random-init), no checkpoint was read",
+    "structure-only": "no checkpoint was read (--structure-only)",
+}
+
+
+def absent(evidence: Evidence, need: Need) -> str | None:
+    """Why `evidence` lacks what `need` names; None where it is there."""
+    return _ABSENT[need](evidence)
+
+
+def _loading(evidence: Evidence) -> str | None:
+    return NO_CHECKPOINT.get(evidence.subject.mode)
+
+
+def _forward(evidence: Evidence) -> str | None:
+    # With no weights the structure is still traced; only a weights-only target has no graph.
+    mode = evidence.subject.mode
+    return NO_FORWARD[mode] if mode == "weights-only" else None
+
+
+def _stacks(evidence: Evidence) -> str | None:
+    if evidence.architecture.stacks:
+        return None
+    return _forward(evidence) or "no stack of residual adds was found"
+
+
+def _values(evidence: Evidence) -> str | None:
+    measured = evidence.measurements
+    if measured.first_nonfinite or measured.norms or measured.stream or measured.head_input:
+        return None
+    return NO_FORWARD.get(evidence.subject.mode, "no values were measured (see --measure)")
+
+
+def _norms(evidence: Evidence) -> str | None:
+    if evidence.measurements.norms:
+        return None
+    found = bool(evidence.architecture.norms)
+    return _unmeasured(evidence, "norms", found, "no norm was found")
+
+
+def _stream(evidence: Evidence) -> str | None:
+    if evidence.measurements.stream:
+        return None
+    found = bool(evidence.architecture.residual_adds)
+    return _unmeasured(evidence, "stream", found, "no residual add was found")
+
+
+def _growth(evidence: Evidence) -> str | None:
+    if evidence.measurements.growth:
+        return None
+    found = bool(evidence.architecture.stacks)
+    return _unmeasured(evidence, "stream", found, "no stack of residual adds was found")
+
+
+def _replay(evidence: Evidence) -> str | None:
+    if evidence.measurements.replay or evidence.measurements.closure:
+        return None
+    found = bool(evidence.architecture.norms or evidence.architecture.residual_adds)
+    if not found:
+        return NO_FORWARD.get(evidence.subject.mode, "no norm and no residual add was found")
+    return NO_FORWARD.get(evidence.subject.mode, "no site was replayed")
+
+
+def _weights(evidence: Evidence) -> str | None:
+    if evidence.measurements.weights is not None:
+        return None
+    return NO_CHECKPOINT.get(evidence.subject.mode, "the static pass over the tensors was not run")
+
+
+def _unmeasured(evidence: Evidence, option: str, found: bool, none_found: str) -> str:
+    not_measured = f"it was not measured (add {option!r} to --measure)"
+    return NO_FORWARD.get(evidence.subject.mode, not_measured if found else none_found)
+
+
+_ABSENT: dict[Need, Callable[[Evidence], str | None]] = {
+    "loading": _loading,
+    "forward": _forward,
+    "values": _values,
+    "architecture.stacks": _stacks,
+    "measurements.norms": _norms,
+    "measurements.stream": _stream,
+    "measurements.growth": _growth,
+    "measurements.replay": _replay,
+    "measurements.weights": _weights,
+}

@@ -1,0 +1,1 @@
+"""ND3: what the norms are given."""

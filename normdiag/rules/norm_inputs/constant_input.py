@@ -1,0 +1,144 @@
+"""ND302 constant-input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from normdiag.evidence.architecture import Norm
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.norm_inputs import NormMeasurement
+from normdiag.findings import Finding
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class ConstantInput(Rule):
+    """A norm is given an input that does not vary: nothing is left to normalise.
+
+    ## What it does
+
+    Counts, per norm, the tokens whose input is constant over the channels (zero, for RMSNorm) as
+    far as the norm can tell; the groups, for GroupNorm, the channels, for BatchNorm. Padded
+    tokens are counted apart and only mentioned.
+
+    ## Why it matters
+
+    What comes out is the bias alone, whatever the token says. In the branch behind it nothing of
+    the input is left and no gradient comes back; dead filters and dead ReLUs look like this. With
+    an epsilon of 0 the norm divides 0 by 0, and one such row makes the whole output NaN as soon
+    as attention mixes the tokens.
+
+    ## How it is measured
+
+    Tokens with eps_share = eps / (m2 + eps) above 0.999, that is, 999 m2 <= eps; with an epsilon
+    of 0 those with m2 = 0. m2 is the variance over channels, the mean square for RMSNorm. Their
+    share of all tokens is compared with the threshold.
+
+    ## Thresholds
+
+    ## Example
+
+    A branch whose ReLUs are all dead, and a norm behind them.
+
+    ## How to fix
+
+    Look at what feeds the norm: dead units (a large negative bias, filters of zeros), an
+    embedding row of zeros, a token id that should have been masked as padding. Where epsilon is 0,
+    set it to 1e-5 or 1e-6 in the config.
+
+    ## When it is wrong
+
+    Rows of zeros are harmless where nothing reads them: an embedding of zeros for padding, an
+    image of one colour in the probe. Branches that are initialised with zeros on purpose (ReZero,
+    zero-initialised gates) give their output norm a constant until training has begun.
+
+    ## References
+
+    * NaN from constant rows in half precision: github.com/pytorch/pytorch, issue 41527 (2020).
+    * Lu et al., Dying ReLU and Initialization, 2019 (arXiv 1903.06733).
+    """
+
+    code = "ND302"
+    name = "constant-input"
+    since = "0.1"
+    needs = ("measurements.norms",)
+    thresholds = (
+        Threshold(
+            name="share",
+            unit="share of tokens",
+            default=0.0,
+            meaning="a larger share of constant inputs is reported",
+            source="our choice (2026): a single constant row is enough for a NaN in half precision",
+            low=0.0,
+            high=1.0,
+        ),
+    )
+    fires_on = "sample_models/dead_relu.py:build"
+    silent_on = "sample_models/dead_relu.py:build_healthy"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding of tokens that count, one where epsilon is 0 as well, one of padding."""
+        limit = limits["share"]
+        real = _shares(evidence, lambda of: of.constant)
+        padded = _shares(evidence, lambda of: of.padded_constant)
+        without = {norm.id for norm in evidence.architecture.norms if norm.eps == 0}
+        for unsafe in (True, False):
+            sites = worst_first(
+                each for each in real if each.value > limit and (each.id in without) == unsafe
+            )
+            if sites:
+                yield self._finding(evidence, sites, limit, unsafe)
+        quiet = worst_first(each for each in padded if each.value > 0)
+        if quiet:
+            yield self._padding(evidence, quiet, bool(without & set(ids(quiet))))
+
+    def _finding(
+        self, evidence: Evidence, sites: tuple[Site, ...], limit: float, unsafe: bool
+    ) -> Finding:
+        worst = sites[0]
+        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        measured = evidence.measurements.norms[worst.id]
+        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
+        zero = ", and epsilon is 0: 0/0 is NaN" if unsafe else ""
+        return self.finding(
+            f"{measured.constant} of {count(measured.tokens, _unit(norm))} constant (share "
+            f"{number(worst.value)}, threshold {number(limit)}) {many} {worst.id}{zero}",
+            ids=ids(sites),
+            severity="error" if unsafe else "warning",
+            confidence="high",
+            measured=(worst.value, limit),
+            advice=("set epsilon to 1e-5 or 1e-6; " if unsafe else "")
+            + f"look at what feeds {worst.id}: dead units, rows of zeros, padding that is not "
+            f"masked; {see(evidence, worst.id)}",
+        )
+
+    def _padding(self, evidence: Evidence, sites: tuple[Site, ...], unsafe: bool) -> Finding:
+        worst = max(sites, key=lambda each: evidence.measurements.norms[each.id].padded_constant)
+        rows = evidence.measurements.norms[worst.id].padded_constant
+        zero = " with an epsilon of 0: 0/0 is NaN, and attention spreads it" if unsafe else ""
+        return self.finding(
+            f"{count(rows, 'padded token')} constant at {count(len(sites), 'norm')}, "
+            f"{where(sites)}{zero}",
+            ids=ids(sites),
+            severity="error" if unsafe else "info",
+            confidence="high",
+            measured=(float(rows), 0.0),
+            advice="set epsilon to 1e-5 or 1e-6"
+            if unsafe
+            else "harmless: padding enters no other number, and epsilon keeps it finite",
+        )
+
+
+def _shares(evidence: Evidence, constant: Callable[[NormMeasurement], int]) -> tuple[Site, ...]:
+    measured = evidence.measurements.norms
+    return tuple(
+        site(norm, constant(measured[norm.id]) / max(1, measured[norm.id].tokens))
+        for norm in evidence.architecture.norms
+        if norm.id in measured
+    )
+
+
+def _unit(norm: Norm) -> str:
+    return {"groupnorm": "group", "batchnorm": "channel"}.get(norm.kind, "token")

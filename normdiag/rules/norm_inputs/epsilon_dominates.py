@@ -1,0 +1,129 @@
+"""ND301 epsilon-dominates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Finding, Severity
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class EpsilonDominates(Rule):
+    """A norm divides by its epsilon more than by its input.
+
+    ## What it does
+
+    Names norms for whose typical token epsilon makes up a large share of what is under the root.
+
+    ## Why it matters
+
+    The norm then hardly normalises: with m2 << eps it multiplies by 1/sqrt(eps), whatever comes
+    in. Its output is smaller than the branch was made for, and changes in size pass through to
+    the branch. Ported models show it when their epsilon is too large by a few powers of ten, or
+    their embedding scale is missing; branches that have died show it at the norm behind them.
+
+    ## How it is measured
+
+    eps_share = eps / (m2 + eps) per token, with m2 the variance over channels (the mean square,
+    for RMSNorm) of the norm's input and epsilon as found in the graph; the median over tokens
+    that are not padding. It is 1 - c of the norm's Jacobian
+    J = diag(gamma)/s (I - uu' - c zz'): at a share of 0.5 half of the radial direction gets
+    through.
+
+    ## Thresholds
+
+    ## Example
+
+    Embeddings of size 1e-4, so that the first norm sees a variance of 1e-8 beside an epsilon of
+    1e-5.
+
+    ## How to fix
+
+    Compare epsilon with the original's (`rms_norm_eps`, `layer_norm_eps`, `layer_norm_epsilon`
+    in `config.json`). If it is right, the input is too small: look for a missing embedding
+    multiplier, or for a branch that writes next to nothing, and scale it up.
+
+    ## When it is wrong
+
+    At initialisation some models begin so: an OLMo 2 drawn with a deviation of 0.02 has branch
+    outputs of about the size of epsilon before its output norms, and training soon lifts them. A
+    channel of a BatchNorm that never varies is divided by epsilon as well, but the median over
+    channels does not show it.
+
+    ## References
+
+    * Ba et al., Layer Normalization, 2016 (arXiv 1607.06450).
+    * Zhang and Sennrich, Root Mean Square Layer Normalization, NeurIPS 2019 (arXiv 1910.07467).
+    * A wrong `rms_norm_eps` in use: github.com/meta-llama/llama, issue 771 (2023).
+    """
+
+    code = "ND301"
+    name = "epsilon-dominates"
+    since = "0.1"
+    needs = ("measurements.norms",)
+    thresholds = (
+        Threshold(
+            name="eps_share",
+            unit="share of m2 + eps",
+            default=0.5,
+            meaning="a larger median over tokens is a warning",
+            source="above it epsilon is the larger term: c < 1/2 in J of LayerNorm and RMSNorm",
+            low=0.0,
+            high=1.0,
+        ),
+        Threshold(
+            name="eps_share_notable",
+            unit="share of m2 + eps",
+            default=0.1,
+            meaning="a larger median over tokens is mentioned",
+            source="the output is 5 % smaller than without epsilon: sqrt(1 - 0.1) = 0.95",
+            low=0.0,
+            high=1.0,
+        ),
+    )
+    fires_on = "sample_models/tiny_embedding.py:build"
+    silent_on = "sample_models/tiny_embedding.py:build_healthy"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding per severity."""
+        sites = _shares(evidence)
+        high, low = limits["eps_share"], limits["eps_share_notable"]
+        severe = worst_first(each for each in sites if each.value > high)
+        notable = worst_first(each for each in sites if low < each.value <= high)
+        if severe:
+            yield self._finding(evidence, severe, "warning", high)
+        if notable:
+            yield self._finding(evidence, notable, "info", low)
+
+    def _finding(
+        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
+    ) -> Finding:
+        worst = sites[0]
+        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        m2 = evidence.measurements.norms[worst.id].input_var.median
+        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
+        return self.finding(
+            f"epsilon is {number(worst.value)} of what the norm divides by, in the median over "
+            f"tokens (threshold {number(limit)}), {many} {worst.id}: eps {number(norm.eps or 0.0)} "
+            f"beside m2 {number(m2)}",
+            ids=ids(sites),
+            severity=severity,
+            confidence="high",
+            measured=(worst.value, limit),
+            advice=f"compare the epsilon of {worst.id} with the original's (rms_norm_eps, "
+            "layer_norm_eps or layer_norm_epsilon in config.json), then look for what makes its "
+            f"input so small; {see(evidence, worst.id)}",
+        )
+
+
+def _shares(evidence: Evidence) -> tuple[Site, ...]:
+    measured = evidence.measurements.norms
+    return tuple(
+        site(norm, measured[norm.id].eps_share.median)
+        for norm in evidence.architecture.norms
+        if norm.id in measured
+    )

@@ -1,0 +1,142 @@
+"""ND304 massive-activation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.stream import AddMeasurement
+from normdiag.findings import Confidence, Finding, Severity
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class MassiveActivation(Rule):
+    """One value of the stream is thousands of times as large as the others.
+
+    ## What it does
+
+    Names the residual adds whose output holds a massive activation: which layer it comes up in,
+    which channel and token, how large it is against the median. A value that is as far above the
+    median without being large in itself is mentioned.
+
+    ## Why it matters
+
+    Many language models have a few, at their first token or a full stop, and need them: they act
+    as a bias that attention rests on, and zeroing them destroys the model. One has to know of them
+    before quantising (one scale for all channels rounds the others to zero), before running in
+    half precision, before averaging over tokens, and before ablating a channel. At that token the
+    next norm presses all other channels to nearly nothing.
+
+    ## How it is measured
+
+    At every residual add the largest |y|, with channel and token, and the median of |y| over all
+    tokens that are not padding and all channels. Only what the probe contains can show: most
+    massive activations need the token that starts a sequence.
+
+    ## Thresholds
+
+    ## Example
+
+    Block 2 of 12 writes 3000 into one channel of the first token.
+
+    ## How to fix
+
+    Leave it alone in a trained model, and treat it apart: per-channel or per-token scales when
+    quantising, position 0 left out of averages, bfloat16 rather than float16. In training, an
+    attention bias or a sink token takes over its part; norms on the branch outputs keep it small.
+
+    ## When it is wrong
+
+    It is a fact about the model rather than a fault of it; `--ignore ND304` in a gate for models
+    that are known to have one.
+
+    ## References
+
+    * Sun et al., Massive Activations in Large Language Models, COLM 2024 (arXiv 2402.17762).
+    * Owen et al., A Refined Analysis of Massive Activations in LLMs, 2025 (arXiv 2503.22329).
+    """
+
+    code = "ND304"
+    name = "massive-activation"
+    since = "0.1"
+    needs = ("measurements.stream",)
+    thresholds = (
+        Threshold(
+            name="magnitude",
+            unit="|y|",
+            default=100,
+            meaning="a massive activation is larger than this",
+            source="Sun et al. 2024, section 2",
+            low=0.0,
+        ),
+        Threshold(
+            name="ratio",
+            unit="times the median |y|",
+            default=1000,
+            meaning="and at least this many times the median",
+            source="Sun et al. 2024, section 2; Owen et al. 2025, equation 1",
+            low=1.0,
+        ),
+    )
+    fires_on = "sample_models/massive_activation.py:build"
+    silent_on = "sample_models/massive_activation.py:build_healthy"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding per stack: of its massive activations, else of what is nearly one."""
+        for stack in evidence.architecture.stacks:
+            far = [each for each in _largest(evidence, stack.id) if _far(evidence, each, limits)]
+            massive = [each for each in far if each.value > limits["magnitude"]]
+            if massive:
+                yield self._finding(evidence, massive, limits, ("warning", "high"))
+            elif far:
+                yield self._finding(evidence, far, limits, ("info", "low"))
+
+    def _finding(
+        self,
+        evidence: Evidence,
+        sites: Sequence[Site],
+        limits: Limits,
+        how: tuple[Severity, Confidence],
+    ) -> Finding:
+        ranked = worst_first(sites)
+        worst, first = ranked[0], sites[0]
+        at = evidence.measurements.stream[worst.id]
+        token = at.max_token
+        is_massive = worst.value > limits["magnitude"]
+        beside = "threshold" if is_massive else "which makes it an outlier but no massive one below"
+        return self.finding(
+            f"|y| reaches {number(worst.value)} in channel {at.max_channel} at position "
+            f"{token.position} of sequence {token.sequence} ({beside} "
+            f"{number(limits['magnitude'])}), {number(_ratio(at))} times the median "
+            f"(threshold {number(limits['ratio'])}), at {worst.id}; "
+            f"{count(len(sites), 'add')}, {where(sites)}, first at {first.id}",
+            ids=ids(ranked),
+            severity=how[0],
+            confidence=how[1],
+            measured=(worst.value, limits["magnitude"]),
+            advice="usual in trained language models: quantise per channel, leave this token out "
+            f"of averages; {see(evidence, first.id)}",
+        )
+
+
+def _largest(evidence: Evidence, stack: str) -> Iterator[Site]:
+    """The adds of a stack in order, with their largest |y|."""
+    measured = evidence.measurements.stream
+    for add in evidence.architecture.residual_adds:
+        if add.stack == stack and add.id in measured:
+            yield site(add, measured[add.id].max_abs)
+
+
+def _far(evidence: Evidence, each: Site, limits: Limits) -> bool:
+    return _ratio(evidence.measurements.stream[each.id]) >= limits["ratio"]
+
+
+def _ratio(at: AddMeasurement) -> float:
+    # An infinity in the stream is ND705's finding; behind it there is no median to compare with.
+    if not math.isfinite(at.max_abs) or at.max_abs == 0:
+        return 0.0
+    return at.max_abs / at.median_abs if at.median_abs > 0 else math.inf

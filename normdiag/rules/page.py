@@ -1,0 +1,117 @@
+"""The page of a rule, as Markdown: what `normdiag rules CODE` prints and `docs/rules/` shows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from normdiag.rules.rule import Rule
+from normdiag.rules.thresholds import Threshold
+
+HEADINGS = (
+    "What it does",
+    "Why it matters",
+    "How it is measured",
+    "Thresholds",
+    "Example",
+    "How to fix",
+    "When it is wrong",
+    "References",
+)
+"""The sections of every page, in this order."""
+
+Row = tuple[str, str, str]
+"""Code, name, summary."""
+
+
+def rows(rules: Iterable[Rule]) -> tuple[Row, ...]:
+    """One row per rule."""
+    return tuple((rule.code, rule.name, rule.summary) for rule in rules)
+
+
+def page(rule: Rule) -> str:
+    """The page of `rule`: its docstring, the thresholds and the sample models from its data."""
+    body = rule.text.removeprefix(rule.summary).strip()
+    body = _under(body, "Thresholds", _thresholds(rule))
+    body = _under(body, "Example", _example(rule))
+    head = f"# {rule.code} {rule.name}\n\n{rule.summary}\n\n{_facts(rule)}"
+    return f"{head}\n\n{body}\n"
+
+
+def index(rules: Iterable[Rule]) -> str:
+    """The table of all rules, with links to their pages."""
+    lines = [
+        "# Rules",
+        "",
+        "Every rule is one file with its page, its thresholds and its check. Codes and names are",
+        "permanent. `normdiag rules CODE` prints a page; `--select` and `--ignore` take codes,",
+        "names and prefixes of codes (`ND3`).",
+        "",
+        "| code | name | what it finds |",
+        "|---|---|---|",
+        *(f"| {code} | [{name}]({name}.md) | {_cell(text)} |" for code, name, text in rows(rules)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _under(body: str, heading: str, block: str) -> str:
+    """`body` with `block` at the end of the section `heading`."""
+    mark = f"## {heading}\n"
+    before, found, after = body.partition(mark)
+    if not found:
+        raise ValueError(f"the page has no section {heading!r}")
+    text, rest_mark, rest = after.partition("\n## ")
+    section = f"{text.strip()}\n\n{block}" if text.strip() else block
+    return f"{before}{mark}\n{section}\n{rest_mark}{rest}"
+
+
+def _facts(rule: Rule) -> str:
+    needs = ", ".join(f"`{need}`" for need in rule.needs)
+    return f"Family {rule.family}, since {rule.since}. Evidence: {needs}."
+
+
+def _thresholds(rule: Rule) -> str:
+    if not rule.thresholds:
+        return "It has none: the defect is there or it is not."
+    lines = ["| name | default | unit | range | meaning | source |", "|---|---|---|---|---|---|"]
+    lines += [_row(threshold) for threshold in rule.thresholds]
+    first = rule.thresholds[0]
+    lines += [
+        "",
+        "To change one, in `normdiag.toml` or under `[tool.normdiag]` of `pyproject.toml`:",
+        "",
+        "```toml",
+        f"[thresholds.{rule.name}]",
+        f"{first.name} = {first.default:g}",
+        "```",
+    ]
+    return "\n".join(lines)
+
+
+def _row(threshold: Threshold) -> str:
+    high = "" if math.isinf(threshold.high) else f"{threshold.high:g}"
+    span = f"{threshold.low:g} to {high}" if high else f"at least {threshold.low:g}"
+    cells = (
+        f"`{threshold.name}`",
+        f"{threshold.default:g}",
+        threshold.unit,
+        span,
+        threshold.meaning,
+        threshold.source,
+    )
+    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+
+
+def _example(rule: Rule) -> str:
+    return "\n".join(
+        (
+            "```console",
+            f"$ normdiag inspect {rule.fires_on} --select {rule.code}    # finds it",
+            f"$ normdiag inspect {rule.silent_on} --select {rule.code}    # does not",
+            "```",
+        )
+    )
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

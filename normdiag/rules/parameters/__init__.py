@@ -1,0 +1,1 @@
+"""ND2: what the checkpoint holds."""

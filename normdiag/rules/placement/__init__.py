@@ -1,0 +1,1 @@
+"""ND1: where the norms stand."""

@@ -1,0 +1,125 @@
+"""ND102 missing-final-norm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.architecture import ResidualAdd, Stack
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Confidence, Finding, Severity
+from normdiag.rules.number import number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import see
+from normdiag.rules.thresholds import Limits
+
+BRANCH_NORMED = ("pre", "sandwich", "branch-output", "parallel-pre")
+"""Placements that leave the stream itself without a norm."""
+TEXT_PROBES = ("texts", "user-texts", "random-ids")
+
+
+class MissingFinalNorm(Rule):
+    """The stream of a stack that only normalises its branches leaves the model without a norm.
+
+    ## What it does
+
+    Looks at the last stack of the forward: where its last add writes to a stream that no norm ever
+    touches, and none follows on the way out, it says so.
+
+    ## Why it matters
+
+    Such a stream grows with depth, and not every token grows alike. A head that reads it gets
+    logits whose scale depends on depth and token; the usual head expects unit size. In ported
+    code, a forgotten final norm is one of the commonest errors.
+
+    ## How it is measured
+
+    From the architecture: the placement of the stack's last add, the norm that reads the stream's
+    last value, and what else does. A norm of the stream's width that comes later counts as well,
+    such as one behind a pooling over tokens. Stacks that feed another stack (the stages of a
+    vision model, an image tower before a language model) are not judged, nor are stacks with
+    BatchNorm or GroupNorm, whose branches are made for a stream of any size.
+
+    The severity depends on what reads the stream: a weight contraction outside the stack is a
+    warning; where the model hands it to its caller, as encoders may, it is information.
+
+    ## Thresholds
+
+    ## Example
+
+    The 48 pre-norm blocks with the last norm forgotten.
+
+    ## How to fix
+
+    Normalise the stream between the last layer and the head, with the checkpoint's gain
+    (`model.norm.weight`, `transformer.ln_f.weight`, `encoder.final_layer_norm.weight` or the
+    like). If the checkpoint has that gain, ND003 lists it as left over.
+
+    ## When it is wrong
+
+    Post-norm models rightly have none: their last layer ends with a norm. So do some image
+    encoders whose features are read by a projector that has been trained on them.
+
+    ## References
+
+    * Xiong et al., On Layer Normalization in the Transformer Architecture, ICML 2020
+      (arXiv 2002.04745): pre-norm needs the additional norm before the prediction.
+    * A final norm that a library failed to find: github.com/AlignmentResearch/tuned-lens, issue 56
+      (2023).
+    """
+
+    code = "ND102"
+    name = "missing-final-norm"
+    since = "0.1"
+    needs = ("architecture.stacks",)
+    fires_on = "sample_models/pre_norm.py:build_without_final_norm"
+    silent_on = "sample_models/pre_norm.py:build"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """At most one finding, of the last stack."""
+        stack = evidence.architecture.stacks[-1]
+        last = _last_add(evidence, stack)
+        if last is None or not _leaves_unnormalised(evidence, stack, last):
+            return
+        severity, confidence, reader = _reader(evidence, stack)
+        head = evidence.measurements.head_input
+        size = f"; it has rms {number(head.rms)}" if head else ""
+        yield self.finding(
+            f"no norm follows {stack.id} ({stack.layers} layers, {last.placement}): "
+            f"{reader} the bare stream{size}",
+            ids=(stack.id, last.id),
+            severity=severity,
+            confidence=confidence,
+            advice=f"normalise the stream behind {last.module}; {see(evidence, last.id)}",
+        )
+
+
+def _last_add(evidence: Evidence, stack: Stack) -> ResidualAdd | None:
+    adds = (add for add in evidence.architecture.residual_adds if add.stack == stack.id)
+    return max(adds, key=lambda add: add.depth, default=None)
+
+
+def _leaves_unnormalised(evidence: Evidence, stack: Stack, last: ResidualAdd) -> bool:
+    return (
+        last.placement in BRANCH_NORMED
+        and last.stream_norm is None
+        and stack.final_norm is None
+        and stack.norm_kind in ("layernorm", "rmsnorm")
+        and stack.read_by not in ("norm", "stack")
+        and not _later_norm(evidence, stack)
+    )
+
+
+def _later_norm(evidence: Evidence, stack: Stack) -> bool:
+    """Does a norm of the stream's width run after the stack's own? Norms are in forward order."""
+    norms = evidence.architecture.norms
+    own = [index for index, norm in enumerate(norms) if norm.stack == stack.id]
+    later = norms[max(own, default=-1) + 1 :]
+    return any(norm.features == stack.width for norm in later)
+
+
+def _reader(evidence: Evidence, stack: Stack) -> tuple[Severity, Confidence, str]:
+    if stack.read_by == "head":
+        return "warning", "medium", "what comes next reads"
+    if stack.read_by is None and evidence.subject.probe.kind in TEXT_PROBES:
+        return "warning", "low", "the head reads"
+    return "info", "low", "the caller gets"

@@ -1,0 +1,1 @@
+"""ND7: what the number format can hold."""

@@ -1,0 +1,114 @@
+"""ND704 epsilon-underflow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Finding
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, site, where
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class EpsilonUnderflow(Rule):
+    """A norm's epsilon is zero in the number format that the model runs in.
+
+    ## What it does
+
+    Names norms whose epsilon is 0, or so small that it rounds to 0 in the model's format.
+
+    ## Why it matters
+
+    Epsilon is there for the row that does not vary: a padded token, silence, a white image. With
+    epsilon 0 that row is divided by zero. The usual 1e-12 of BERT's family is nothing in half
+    precision, whose smallest number is 6e-8; whether a kernel computes the norm in float32 is not
+    the model's choice, so the same checkpoint is sound on one machine and NaN on another.
+
+    ## How it is measured
+
+    Epsilon as found in the graph, against half of the smallest number above zero that the format
+    has: float16 2^-24, bfloat16 2^-133, float32 2^-149. Layer, RMS and group norms; an L2 norm
+    has its bound elsewhere.
+
+    ## Thresholds
+
+    ## Example
+
+    A float16 model with the epsilon of BERT, 1e-12.
+
+    ## How to fix
+
+    Set `layer_norm_eps` (`rms_norm_eps`, `layer_norm_epsilon`) to 1e-5 before exporting to half
+    precision, and check the outputs against the original's. Or run in bfloat16.
+
+    ## When it is wrong
+
+    Where the kernel is known to compute norms in float32 (PyTorch's own do), nothing goes wrong
+    until the model is exported.
+
+    ## References
+
+    * LayerNorm's epsilon in half precision: github.com/pytorch/pytorch, issues 41527 (2020) and
+      66707 (2021).
+    * IEEE 754-2019: the subnormal numbers of binary16 and binary32.
+    """
+
+    code = "ND704"
+    name = "epsilon-underflow"
+    since = "0.1"
+    needs = ("measurements.norms",)
+    thresholds = (
+        Threshold(
+            name="float16",
+            unit="epsilon",
+            default=2.0**-25,
+            meaning="in float16 an epsilon up to this is reported",
+            source="IEEE 754-2019: half of 2^-24, rounds to 0",
+            low=0.0,
+        ),
+        Threshold(
+            name="bfloat16",
+            unit="epsilon",
+            default=2.0**-134,
+            meaning="in bfloat16 an epsilon up to this is reported",
+            source="half of 2^-133, rounds to 0 (7 bits of fraction, exponents of IEEE 754-2019)",
+            low=0.0,
+        ),
+        Threshold(
+            name="float32",
+            unit="epsilon",
+            default=2.0**-150,
+            meaning="in every other format an epsilon up to this is reported",
+            source="IEEE 754-2019: half of 2^-149, rounds to 0",
+            low=0.0,
+        ),
+    )
+    fires_on = "sample_models/half_epsilon.py:build"
+    silent_on = "sample_models/half_epsilon.py:build_healthy"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding."""
+        dtype = (evidence.subject.dtype or "").removeprefix("torch.")
+        limit = limits[dtype if dtype in ("float16", "bfloat16") else "float32"]
+        sites: tuple[Site, ...] = tuple(
+            site(norm, norm.eps)
+            for norm in evidence.architecture.norms
+            if norm.kind in ("layernorm", "rmsnorm", "groupnorm")
+            and norm.eps is not None
+            and norm.eps <= limit
+        )
+        if not sites:
+            return
+        least = min(each.value for each in sites)
+        rounds = "" if least == 0 else f", which rounds to 0 in {dtype} (threshold {number(limit)})"
+        yield self.finding(
+            f"epsilon is {number(least)}{rounds}, at {count(len(sites), 'norm')}, {where(sites)}",
+            ids=ids(sites),
+            severity="warning",
+            confidence="high",
+            measured=(least, limit),
+            advice="set layer_norm_eps, rms_norm_eps or layer_norm_epsilon in config.json to 1e-5 "
+            "or 1e-6, or run the model in a format that holds the epsilon",
+        )

@@ -1,0 +1,118 @@
+"""ND705 non-finite-activation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.nonfinite import FirstNonFinite, Operand
+from normdiag.findings import Finding
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import see
+from normdiag.rules.thresholds import Limits
+
+LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38, "float32": 3.4028e38}
+"""The largest finite value of a format."""
+
+
+class NonFiniteActivation(Rule):
+    """The forward makes a value that is not finite.
+
+    ## What it does
+
+    Names the first operation whose result holds NaN or infinity, with its module and source line,
+    what went into it, and why it came out so where that can be told.
+
+    ## Why it matters
+
+    Everything behind that operation is lost. The place where a framework notices is mostly a
+    later one: two finite operands of a residual add overflow, and the norm behind it is blamed.
+
+    ## How it is measured
+
+    Each operation of the forward is watched, not each module, so an addition between modules is
+    seen. For an addition the exact result is computed in float64 and compared with the largest
+    number of the format: float16 ends at 65504.
+
+    ## Thresholds
+
+    ## Example
+
+    A float16 stream of 60000 to which a branch adds 30000; the same model in float32.
+
+    ## How to fix
+
+    An overflowing add: run in bfloat16, or scale the stream down (a pre-norm model is nearly
+    unchanged when embeddings and all that branches write are divided by the same power of two).
+    A norm with epsilon 0: set it. A parameter that is not finite: see ND203, nothing else matters.
+
+    ## When it is wrong
+
+    The probe may be outside of what the model is made for: random token ids reach states that text
+    does not.
+
+    ## References
+
+    * Overflow at a residual add that module hooks cannot see: github.com/huggingface/transformers,
+      issue 12225 (2021).
+    * Gemma 3 in float16: github.com/huggingface/transformers, issue 36822 (2025).
+    """
+
+    code = "ND705"
+    name = "non-finite-activation"
+    since = "0.1"
+    needs = ("values",)
+    fires_on = "sample_models/overflowing_add.py:build"
+    silent_on = "sample_models/overflowing_add.py:build_healthy"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """At most one finding: what comes first."""
+        first = evidence.measurements.first_nonfinite
+        if first is None:
+            return
+        where = first.site or first.module
+        line = f" ({first.line})" if first.line else ""
+        why, advice = _cause(evidence, first)
+        more = f"; {see(evidence, first.site)}" if first.site else ""
+        yield self.finding(
+            f"{count(first.count, first.kind)} first made by {first.operation} at {where}{line}, "
+            f"from {' and '.join(_range(operand) for operand in first.operands)}{why}",
+            ids=(where,),
+            severity="error",
+            confidence="high",
+            measured=(first.exact_max, _largest(evidence) if first.exact_max else None),
+            advice=advice + more,
+        )
+
+
+def _cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str]:
+    """What is behind it, and what to do. Only what the numbers show is named as a cause."""
+    broken = [operand.name for operand in first.operands if operand.nonfinite]
+    if broken:
+        return f": {', '.join(broken)} is not finite itself", "replace that tensor, see ND203"
+    largest = _largest(evidence)
+    if first.exact_max is not None and largest is not None and first.exact_max > largest:
+        over = f": the exact result is {number(first.exact_max)}, above {number(largest)}"
+        return f"{over}, the largest {_format(evidence)}", (
+            "run it in bfloat16 or float32, or scale the stream down by a power of two"
+        )
+    norm = next((norm for norm in evidence.architecture.norms if norm.id == first.site), None)
+    if norm is not None and norm.eps == 0:
+        return ": the norm's epsilon is 0 and a row is zero", "set epsilon to 1e-5 or 1e-6"
+    return "", "look at that source line with these operands"
+
+
+def _range(operand: Operand) -> str:
+    bad = f", {operand.nonfinite} not finite" if operand.nonfinite else ""
+    if operand.min is None or operand.max is None:
+        return f"{operand.name} (no finite value)"
+    return f"{operand.name} in [{number(operand.min)}, {number(operand.max)}]{bad}"
+
+
+def _format(evidence: Evidence) -> str:
+    return (evidence.subject.dtype or "").removeprefix("torch.")
+
+
+def _largest(evidence: Evidence) -> float | None:
+    return LARGEST.get(_format(evidence))

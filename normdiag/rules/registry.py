@@ -1,0 +1,91 @@
+"""All rules, in the order of their codes, and how a user names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from normdiag.errors import UsageError
+from normdiag.rules.coverage.incomplete_trace import IncompleteTrace
+from normdiag.rules.coverage.replay_mismatch import ReplayMismatch
+from normdiag.rules.coverage.weights_not_loaded import WeightsNotLoaded
+from normdiag.rules.norm_inputs.constant_input import ConstantInput
+from normdiag.rules.norm_inputs.epsilon_dominates import EpsilonDominates
+from normdiag.rules.norm_inputs.massive_activation import MassiveActivation
+from normdiag.rules.parameters.non_finite_parameter import NonFiniteParameter
+from normdiag.rules.placement.deep_post_norm import DeepPostNorm
+from normdiag.rules.placement.missing_final_norm import MissingFinalNorm
+from normdiag.rules.precision.epsilon_underflow import EpsilonUnderflow
+from normdiag.rules.precision.non_finite_activation import NonFiniteActivation
+from normdiag.rules.rule import Rule
+from normdiag.rules.stream.geometric_growth import GeometricGrowth
+
+RULES: tuple[Rule, ...] = (
+    IncompleteTrace(),
+    ReplayMismatch(),
+    WeightsNotLoaded(),
+    DeepPostNorm(),
+    MissingFinalNorm(),
+    NonFiniteParameter(),
+    EpsilonDominates(),
+    ConstantInput(),
+    MassiveActivation(),
+    GeometricGrowth(),
+    EpsilonUnderflow(),
+    NonFiniteActivation(),
+)
+
+FAMILIES = {
+    "ND0": "coverage",
+    "ND1": "placement",
+    "ND2": "parameters",
+    "ND3": "norm_inputs",
+    "ND4": "stream",
+    "ND5": "jacobian",
+    "ND6": "gradient",
+    "ND7": "precision",
+}
+"""The first three characters of a code -> the folder of its rules."""
+
+
+def find(selector: str) -> Rule:
+    """The rule with this code or name. Raises UsageError, naming the nearest ones."""
+    for rule in RULES:
+        if selector.upper() == rule.code or selector.lower() == rule.name:
+            return rule
+    raise _unknown(selector)
+
+
+def select(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """The rules named by `select` (all, where it is empty) without those named by `ignore`.
+
+    A selector is a code, a name, or a prefix of codes: "ND301", "epsilon-dominates", "ND3".
+    Raises UsageError for one that fits no rule: a gate with a misspelt rule would stand open.
+    """
+    wanted = {rule.code for selector in select for rule in matching(selector)}
+    unwanted = {rule.code for selector in ignore for rule in matching(selector)}
+    return tuple(
+        rule for rule in RULES if (rule.code in wanted or not wanted) and rule.code not in unwanted
+    )
+
+
+def matching(selector: str) -> tuple[Rule, ...]:
+    """The rules that `selector` names, at least one. Raises UsageError."""
+    upper = selector.upper()
+    by_code = tuple(
+        rule for rule in RULES if upper.startswith("ND") and rule.code.startswith(upper)
+    )
+    return by_code or (find(selector),)
+
+
+def _unknown(selector: str) -> UsageError:
+    known = [word for rule in RULES for word in (rule.name, rule.code)]
+    lower, upper = selector.lower(), selector.upper()
+    near = [*get_close_matches(lower, known, n=3), *get_close_matches(upper, known, n=3)]
+    # A word out of the middle of a name ("growth") is what people remember.
+    near += [name for name in known if lower and lower in name]
+    meant = f"did you mean {', '.join(dict.fromkeys(near))}? " if near else ""
+    return UsageError(
+        f"no rule is called {selector!r}",
+        f"{meant}`normdiag rules` lists them; ND3 names a family, ND301 one rule",
+    )

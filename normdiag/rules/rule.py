@@ -1,0 +1,76 @@
+"""The form of a rule: its page, its thresholds, the evidence that it needs, and the check."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Confidence, Finding, Severity
+from normdiag.rules.needs import Need
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class Rule(ABC):
+    """One defect. The docstring of the class is its page, see `page.HEADINGS`.
+
+    `code` and `name` are permanent and never used again for another defect.
+    """
+
+    code: ClassVar[str]
+    """ND, the digit of the family, two digits."""
+    name: ClassVar[str]
+    """The defect, as in "allow epsilon-dominates"; the file has the same name."""
+    since: ClassVar[str]
+    """The version of normdiag that had it first."""
+    needs: ClassVar[tuple[Need, ...]]
+    thresholds: ClassVar[tuple[Threshold, ...]] = ()
+    fires_on: ClassVar[str]
+    """A sample model that has the defect: "sample_models/file.py:factory"."""
+    silent_on: ClassVar[str]
+    """Its nearest healthy relative."""
+
+    @abstractmethod
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """Yield what is wrong. All of `needs` is in `evidence`; `limits` are the thresholds."""
+
+    @property
+    def family(self) -> str:
+        """The folder that the rule lies in."""
+        return type(self).__module__.rsplit(".", 2)[-2]
+
+    @property
+    def text(self) -> str:
+        """The page as written: the class docstring without its indentation."""
+        return inspect.cleandoc(type(self).__doc__ or "")
+
+    @property
+    def summary(self) -> str:
+        """The first line of the page."""
+        return self.text.partition("\n")[0]
+
+    def finding(
+        self,
+        message: str,
+        *,
+        ids: tuple[str, ...],
+        severity: Severity,
+        confidence: Confidence,
+        measured: tuple[float | None, float | None] = (None, None),
+        advice: str,
+    ) -> Finding:
+        """A finding of this rule; `measured` is the value and the threshold it passed."""
+        value, threshold = measured
+        return Finding(
+            code=self.code,
+            name=self.name,
+            severity=severity,
+            confidence=confidence,
+            ids=ids,
+            message=message,
+            value=value,
+            threshold=threshold,
+            advice=advice,
+        )

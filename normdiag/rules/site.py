@@ -1,0 +1,78 @@
+"""Where something is wrong, and how many such places become one finding."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from normdiag.evidence.architecture import Norm, ResidualAdd
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.record import record
+
+
+@record
+class Site:
+    """A norm or an add with the value that a rule judges it by."""
+
+    id: str
+    value: float
+    stack: str | None
+    layer: int | None
+
+
+def site(of: Norm | ResidualAdd, value: float) -> Site:
+    """The norm or add `of` with its `value`."""
+    return Site(id=of.id, value=value, stack=of.stack, layer=of.layer)
+
+
+def worst_first(sites: Iterable[Site]) -> tuple[Site, ...]:
+    """The sites by value, the largest first; equal ones stay in the order of the forward."""
+    return tuple(sorted(sites, key=lambda site: -site.value))
+
+
+def ids(sites: Iterable[Site]) -> tuple[str, ...]:
+    """Their ids in their order."""
+    return tuple(site.id for site in sites)
+
+
+def where(sites: Sequence[Site]) -> str:
+    """The places in words: "layers 3-31 of model.layers", a single site by its id."""
+    if len(sites) == 1:
+        return sites[0].id
+    layers: dict[str, set[int]] = {}
+    loose: list[str] = []
+    for each in sites:
+        if each.stack is None or each.layer is None:
+            loose.append(each.id)
+        else:
+            layers.setdefault(each.stack, set()).add(each.layer)
+    named = [f"{ranges(found)} of {stack}" for stack, found in layers.items()]
+    return _listed([*named, *loose])
+
+
+def ranges(layers: Iterable[int]) -> str:
+    """Layer numbers in words: "layer 4", "layers 0, 3-31 and 35"."""
+    ordered = sorted(set(layers))
+    runs = [
+        [layer for _, layer in run]
+        for _, run in groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0])
+    ]
+    spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
+    return f"{'layer' if len(ordered) == 1 else 'layers'} {_joined(spans)}"
+
+
+def see(evidence: Evidence, site_id: str) -> str:
+    """The command that shows more of one site."""
+    target = shlex.quote(evidence.subject.target)
+    return f"see: normdiag trace {target} --site {shlex.quote(site_id)}"
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _listed(places: Sequence[str], most: int = 4) -> str:
+    if len(places) <= most:
+        return _joined(places)
+    return f"{', '.join(places[:most])} and {len(places) - most} more"

@@ -1,0 +1,1 @@
+"""ND4: what the residual stream does with depth."""

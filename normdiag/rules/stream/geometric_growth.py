@@ -1,0 +1,141 @@
+"""ND401 geometric-growth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.architecture import ResidualAdd, Stack
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.stream import Growth
+from normdiag.findings import Confidence, Finding
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import see
+from normdiag.rules.thresholds import Limits, Threshold
+
+SURE = 0.95
+
+
+class GeometricGrowth(Rule):
+    """The stream is multiplied from add to add.
+
+    ## What it does
+
+    Names stacks whose stream grows by a steady factor per residual add, a large one, over a large
+    range.
+
+    ## Why it matters
+
+    A sum of independent updates grows like a square root. A stream that multiplies has branches
+    that write in proportion to what they read, or weights that grow with depth: early layers are
+    drowned out, late layers decide everything, and half precision ends at 65504. The last norm
+    hides it from the output.
+
+    ## How it is measured
+
+    Per add, ||y|| as the mean over tokens, position 0 left out (attention sinks live there). Four
+    laws are fitted to its logarithm against depth: constant, additive variance sqrt(1 + b l),
+    geometric g^l, and power; the corrected Akaike criterion chooses. The finding needs the
+    geometric law, a factor that lies above the threshold by twice its standard error (a single
+    jump is no growth per layer), and a total, last add over first, above the other threshold.
+
+    ## Thresholds
+
+    ## Example
+
+    48 blocks of x + fc(x) without any norm, against the same with a norm in each branch.
+
+    ## How to fix
+
+    In training: normalise the branch input (pre-norm) or what the branch writes (sandwich norm),
+    or draw the last weights of each branch smaller by 1/sqrt(2L). In a ported model: look for a
+    branch scale or a norm that got lost (`residual_multiplier`, `post_feedforward_layernorm`). For
+    inference: bfloat16 or float32, since float16 ends at 65504.
+
+    ## When it is wrong
+
+    Trained models grow geometrically over a part of their depth, GPT-2 XL by 1.045 per layer, and
+    some small ones far faster: the total of 43 public models lies between 5 and 2747. With few
+    adds the law is a guess: look at `confidence`.
+
+    ## References
+
+    * Heimersheim and Turner, Residual stream norms grow exponentially over the forward pass,
+      Alignment Forum 2023.
+    * Kim et al., Peri-LN: Revisiting Normalization Layer in the Transformer Architecture, ICML 2025
+      (arXiv 2502.02732).
+    * Sun et al., The Curse of Depth in Large Language Models, NeurIPS 2025 (arXiv 2502.05795).
+    """
+
+    code = "ND401"
+    name = "geometric-growth"
+    since = "0.1"
+    needs = ("measurements.growth",)
+    thresholds = (
+        Threshold(
+            name="rate",
+            unit="factor per add",
+            default=1.12,
+            meaning="a larger factor, by twice its standard error, is reported",
+            source="the stream doubles every 6 adds. GPT-2 XL: 1.022 per add (Heimersheim and "
+            "Turner 2023); a stack without any norm at PyTorch's default weights: "
+            "sqrt(4/3) = 1.155 (own calculation, 2026)",
+            low=1.0,
+        ),
+        Threshold(
+            name="total",
+            unit="last add / first add",
+            default=30,
+            meaning="and only where the stream has grown by more than this",
+            source="1.12 over 30 adds, 15 layers; OLMo 2, which is normed to grow slowly, reaches "
+            "5 (survey of 43 models, Zenodo 19275087, 2026)",
+            low=1.0,
+        ),
+    )
+    fires_on = "sample_models/no_norm.py:build"
+    silent_on = "sample_models/pre_norm.py:build"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding per stack."""
+        for stack in evidence.architecture.stacks:
+            growth = evidence.measurements.growth.get(stack.id)
+            adds = [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
+            if growth and adds and _multiplies(growth, limits):
+                yield self._finding(evidence, stack, growth, adds, limits)
+
+    def _finding(
+        self,
+        evidence: Evidence,
+        stack: Stack,
+        growth: Growth,
+        adds: list[ResidualAdd],
+        limits: Limits,
+    ) -> Finding:
+        rate = growth.rate or 1.0
+        sure = growth.confidence or 0.0
+        confidence: Confidence = "high" if sure >= SURE and len(adds) >= 12 else "medium"
+        last = max(adds, key=lambda add: add.depth)
+        normless = "no branch is normalised: " if stack.placement == "none" else ""
+        return self.finding(
+            f"{normless}the stream of {stack.id} is multiplied by {number(rate)} per add "
+            f"(threshold {number(limits['rate'])}), {number(growth.total)} times over "
+            f"{count(len(adds), 'add')} (threshold {number(limits['total'])}); law geometric, "
+            f"Akaike weight {number(sure)}",
+            ids=(stack.id,),
+            severity="warning",
+            confidence=confidence,
+            measured=(rate, limits["rate"]),
+            advice=(
+                "normalise what each branch reads"
+                if normless
+                else "look for a lost branch scale or output norm, or weights that grow with depth"
+            )
+            + f"; run it in bfloat16 or float32; {see(evidence, last.id)}",
+        )
+
+
+def _multiplies(growth: Growth, limits: Limits) -> bool:
+    if growth.law != "geometric" or growth.rate is None:
+        return False
+    least = growth.rate - 2 * (growth.rate_error or 0.0)
+    return least > limits["rate"] and growth.total > limits["total"]

@@ -1,0 +1,63 @@
+"""Thresholds are data: where a number comes from stands beside it, and a user may change it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from normdiag.errors import UsageError
+from normdiag.evidence.record import record
+
+Limits = Mapping[str, float]
+"""The thresholds of one rule as they hold in one run: name -> value."""
+
+
+@record
+class Threshold:
+    """A number that a rule compares with, why it is what it is, and what it may be set to."""
+
+    name: str
+    unit: str
+    default: float
+    meaning: str
+    source: str
+    """A paper with its year, or the reasoning where no paper gives the number."""
+    low: float
+    """The least value that can be meant."""
+    high: float = math.inf
+
+
+def resolve(rule: str, thresholds: Iterable[Threshold], overrides: Mapping[str, float]) -> Limits:
+    """The defaults of `rule`, with what the user has set in their place.
+
+    Raises UsageError: a threshold that the rule does not have, a value that is not a finite
+    number (a comparison with NaN is never true, so the gate would stand open), or out of range.
+    """
+    known = {threshold.name: threshold for threshold in thresholds}
+    for name, value in overrides.items():
+        if name not in known:
+            raise _unknown(rule, name, known)
+        _require_valid(rule, known[name], value)
+    defaults = {name: threshold.default for name, threshold in known.items()}
+    return {**defaults, **{name: float(value) for name, value in overrides.items()}}
+
+
+def _unknown(rule: str, name: str, known: Mapping[str, Threshold]) -> UsageError:
+    if not known:
+        return UsageError(f"{rule} has no threshold {name!r}", "it has none at all: remove it")
+    close = get_close_matches(name, known, n=1)
+    meant = f"did you mean {close[0]}? " if close else ""
+    return UsageError(f"{rule} has no threshold {name!r}", f"{meant}it has {', '.join(known)}")
+
+
+def _require_valid(rule: str, threshold: Threshold, value: object) -> None:
+    what = f"threshold {threshold.name} of {rule} = {value!r}"
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise UsageError(what, f"it must be a finite number; the default is {threshold.default:g}")
+    if not threshold.low <= value <= threshold.high:
+        raise UsageError(
+            what,
+            f"it must lie between {threshold.low:g} and {threshold.high:g} ({threshold.unit}); "
+            f"the default is {threshold.default:g}",
+        )
