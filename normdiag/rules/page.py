@@ -103,14 +103,18 @@ def _row(threshold: Threshold) -> str:
 
 
 def _example(rule: Rule) -> str:
-    return "\n".join(
-        (
-            "```console",
-            f"$ normdiag inspect {rule.fires_on} --select {rule.code}    # finds it",
-            f"$ normdiag inspect {rule.silent_on} --select {rule.code}    # does not",
-            "```",
-        )
+    script, _, factory = rule.fires_on.partition(":")
+    target, first = rule.fires_on, []
+    if factory == "write":  # a checkpoint that is written first, not a factory
+        target, first = "broken", [f"$ python {script} broken"]
+    lines = (
+        "```console",
+        *first,
+        f"$ normdiag inspect {target} --select {rule.code}    # finds it",
+        f"$ normdiag inspect {rule.silent_on} --select {rule.code}    # does not",
+        "```",
     )
+    return "\n".join(lines)
 
 
 def _cell(text: str) -> str:

@@ -28,7 +28,8 @@ class Rule(ABC):
     needs: ClassVar[tuple[Need, ...]]
     thresholds: ClassVar[tuple[Threshold, ...]] = ()
     fires_on: ClassVar[str]
-    """A sample model that has the defect: "sample_models/file.py:factory"."""
+    """A sample model that has the defect, "sample_models/file.py:factory"; a factory called `write`
+    writes a checkpoint into a directory."""
     silent_on: ClassVar[str]
     """Its nearest healthy relative."""
 
