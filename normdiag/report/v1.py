@@ -64,6 +64,13 @@ def loads(text: str, kind: type[T], origin: str) -> T:
     return report
 
 
+def number(value: float) -> float | str:
+    """Return a number as it is spelled: itself, or its name where it is not finite."""
+    if math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
 def _adapter(kind: type) -> TypeAdapter[Any]:
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
@@ -77,9 +84,7 @@ def _wire(value: Any) -> Any:
         return [_wire(item) for item in value]
     if isinstance(value, str):
         return _text(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+    return number(value) if isinstance(value, float) else value
 
 
 def _text(value: str) -> str:

@@ -1,0 +1,148 @@
+"""Flat rows for spreadsheets and data frames: one per site, or one per token and site.
+
+Column names are the keys of the JSON document; so are the names of non-finite numbers. What was not
+measured is empty. Text from outside is made visible, and a text that a spreadsheet would take for a
+formula gets an apostrophe in front: join on `token_id` or `position`, not on `token`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, get_args, get_type_hints
+
+from rich.console import Console
+
+from normdiag.evidence.architecture import Gain, Norm, ResidualAdd
+from normdiag.evidence.norm_inputs import NormMeasurement
+from normdiag.evidence.replay import Replay
+from normdiag.evidence.stream import AddMeasurement
+from normdiag.evidence.tokens import TokenTrace
+from normdiag.render.escape import visible
+from normdiag.render.interface import Options
+from normdiag.render.plain import writable
+from normdiag.report import v1
+from normdiag.report.report import Report
+
+Row = dict[str, Any]
+
+_SITE = ("site", "type", "stack", "layer")
+_PLACE = ("placement", "role", "kind", "eps")
+_TOKEN = ("sequence", "position", "token_id", "token", "special")
+_TRACED = ("out_norm", "update_ratio", "max_abs", "max_channel", "input_var")
+_FORMULA = ("=", "+", "-", "@")
+
+
+def render_inspect(report: Report, console: Console, options: Options) -> None:
+    """Write one row per norm, then one per residual add, each in the order of the forward."""
+    seen = report.measurements
+    rows: list[Row] = []
+    for norm in report.architecture.norms:
+        row = _site(norm) | {"role": norm.role, "kind": norm.kind, "eps": norm.eps}
+        rows.append(row | _flat("gain", norm.gain) | _flat("", seen.norms.get(norm.id)))
+    for add in report.architecture.residual_adds:
+        row = _site(add) | {"placement": add.placement}
+        rows.append(row | _flat("", seen.stream.get(add.id)))
+    for row in rows:
+        row |= _flat("replay", seen.replay.get(row["site"]))
+    _write(console, _columns(), rows)
+
+
+def render_trace(report: Report, console: Console, options: Options) -> None:
+    """Write one row per token and site; with `options.sites` those sites alone."""
+    sites: tuple[Norm | ResidualAdd, ...] = (
+        *report.architecture.norms,
+        *report.architecture.residual_adds,
+    )
+    rows = (
+        row
+        for trace in report.trace or ()
+        for site in sites
+        if not options.sites or site.id in options.sites
+        for row in _tokens(trace, site)
+    )
+    _write(console, (*_TOKEN, *_SITE, *_TRACED), rows)
+
+
+def _site(site: Norm | ResidualAdd) -> Row:
+    kind = "norm" if isinstance(site, Norm) else "add"
+    return {"site": site.id, "type": kind, "stack": site.stack, "layer": site.layer}
+
+
+def _tokens(trace: TokenTrace, site: Norm | ResidualAdd) -> Iterator[Row]:
+    found = {
+        name: getattr(trace, name)[site.id] for name in _TRACED if site.id in getattr(trace, name)
+    }
+    length = max(map(len, found.values()), default=0)
+    # The sites of an encoder or a decoder may run over other tokens than the ones that are named.
+    named = length == len(trace.tokens)
+    for position in range(length):
+        yield {
+            "sequence": trace.sequence,
+            "position": position,
+            "token_id": trace.ids[position] if trace.ids and named else None,
+            "token": trace.tokens[position] if named else None,
+            "special": trace.special[position] if named else None,
+            **_site(site),
+            **{name: values[position] for name, values in found.items()},
+        }
+
+
+def _columns() -> tuple[str, ...]:
+    measured = (
+        *_names("gain", Gain),
+        *_names("", AddMeasurement),
+        *_names("", NormMeasurement),
+        *_names("replay", Replay),
+    )
+    return (*_SITE, *_PLACE, *dict.fromkeys(measured))
+
+
+def _names(prefix: str, record: type) -> Iterator[str]:
+    """Yield the dotted names of the plain fields of a record and of the records in it."""
+    hints = get_type_hints(record)
+    for field in fields(record):
+        name = f"{prefix}.{field.name}".lstrip(".")
+        kinds = (hints[field.name], *get_args(hints[field.name]))
+        inner = next((kind for kind in kinds if is_dataclass(kind)), None)
+        if isinstance(inner, type):
+            yield from _names(name, inner)
+        else:
+            yield name
+
+
+def _flat(prefix: str, record: object | None) -> Row:
+    if record is None:
+        return {}
+    return dict(_leaves(prefix, record))
+
+
+def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if is_dataclass(value):
+        for field in fields(value):
+            yield from _leaves(f"{prefix}.{field.name}".lstrip("."), getattr(value, field.name))
+    elif isinstance(value, tuple):
+        yield prefix, " ".join(map(str, value))
+    elif value is not None:
+        yield prefix, value
+
+
+def _write(console: Console, columns: Iterable[str], rows: Iterable[Row]) -> None:
+    written = io.StringIO(newline="")
+    writer = csv.DictWriter(written, tuple(columns), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    console.file.write(writable(written.getvalue(), console.options))
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float):
+        return v1.number(value)
+    if isinstance(value, str):
+        shown = visible(value)
+        return f"'{shown}" if shown.startswith(_FORMULA) else shown
+    return value

@@ -1,0 +1,74 @@
+"""The findings, and the rules that could not judge."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from normdiag.findings import SEVERITIES, Finding
+from normdiag.render.escape import visible
+from normdiag.render.page import QUIET, Page, facts, heading, prose
+from normdiag.render.units import count, whole
+from normdiag.report.report import Report
+
+_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+_PLACES = 4
+
+
+def section(report: Report, page: Page) -> Iterator[RenderableType]:
+    """Yield the findings, the severest first, and what was not judged."""
+    worst_first = sorted(report.findings, key=lambda finding: -SEVERITIES.index(finding.severity))
+    yield heading("Findings", _tally(worst_first))
+    for finding in worst_first:
+        yield from _finding(finding, page)
+    rules = report.rules
+    if rules.passed:
+        codes = " ".join(visible(code) for code in rules.passed)
+        yield prose(f"Looked and found nothing: {codes}", QUIET)
+    for skip in rules.skipped:
+        yield prose(f"Not judged: {visible(skip.code)} {visible(skip.name)}: {visible(skip.why)}")
+    if not (worst_first or rules.passed or rules.skipped):
+        yield prose("No rule was selected.")
+
+
+def _tally(findings: list[Finding]) -> str:
+    if not findings:
+        return "none"
+    tally = Counter(finding.severity for finding in findings)
+    return ", ".join(
+        f"{tally[severity]} info" if severity == "info" else count(tally[severity], severity)
+        for severity in reversed(SEVERITIES)
+        if tally[severity]
+    )
+
+
+def _finding(finding: Finding, page: Page) -> Iterator[RenderableType]:
+    yield prose(
+        Text.assemble(
+            (finding.severity, _STYLES[finding.severity]),
+            f"  {visible(finding.code)} ",
+            (visible(finding.name), "bold"),
+            f"  ({finding.confidence} confidence)",
+        )
+    )
+    rows = [("what", visible(finding.message))]
+    if finding.value is not None and finding.threshold is not None:
+        rows.append(("value", f"{whole(finding.value)}, threshold {whole(finding.threshold)}"))
+    elif finding.value is not None:
+        rows.append(("value", whole(finding.value)))
+    if finding.ids:
+        rows.append(("where", _places(finding.ids, page)))
+    rows.append(("do", visible(finding.advice)))
+    rows.append(("more", f"normdiag rules {visible(finding.code)}"))
+    yield facts(rows, indent=4)
+
+
+def _places(ids: tuple[str, ...], page: Page) -> str:
+    shown = ids if page.all_rows else ids[:_PLACES]
+    lines = [visible(id) for id in shown]
+    if len(ids) > len(shown):
+        lines.append(f"and {len(ids) - len(shown):,} more")
+    return "\n".join(lines)

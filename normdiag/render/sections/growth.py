@@ -1,0 +1,37 @@
+"""The growth law of a stream, in words."""
+
+from __future__ import annotations
+
+import math
+
+from normdiag.evidence.stream import Growth
+from normdiag.render.escape import visible
+from normdiag.render.units import number, percent, times
+
+
+def sentence(growth: Growth) -> str:
+    """Return how the stream grows with depth, at which rate, and how sure that is."""
+    if not math.isfinite(growth.total):
+        return "has no law of growth: its values are not finite"
+    said = f"{_law(growth)}; {times(growth.total)} from the first add to the last"
+    if growth.confidence is not None:
+        said += f". Weight of this law among those tried: {percent(growth.confidence)}"
+    if growth.runner_up is not None:
+        said += f"; next best: {visible(growth.runner_up)}"
+    return said
+
+
+def _law(growth: Growth) -> str:
+    if growth.law == "constant":
+        return "keeps its size"
+    if growth.law == "undecided" or growth.rate is None or not math.isfinite(growth.rate):
+        return "follows no one law"
+    error = "" if growth.rate_error is None else f" (±{number(growth.rate_error, 2)})"
+    if growth.law == "additive":
+        rate = f"b = {number(growth.rate)}{error}"
+        return f"grows as sqrt(1 + b l) with the add l, as if all writes were independent, {rate}"
+    shrinks = growth.rate < (1.0 if growth.law == "geometric" else 0.0)
+    verb = "shrinks" if shrinks else "grows"
+    if growth.law == "geometric":
+        return f"{verb} geometrically, ×{number(growth.rate, 4)} per add{error}"
+    return f"{verb} as a power of depth, exponent {number(growth.rate)}{error}"
