@@ -1,15 +1,13 @@
-"""A write that PyTorch does not see: after block 3 of 6 one channel of the stream is tripled
-through numpy.
+"""A write to the stream that no tracer of torch sees: block 3 of 6 doubles a channel through numpy.
 
-No operation is dispatched, so no tracer can record it, as with a kernel that works in place on
-a raw pointer. What the tracer knows of the stream no longer adds up, and that it can tell.
+A numpy view shares the tensor's memory but not its bookkeeping: there is no operation and no new
+version. What goes on from block 3 is not what its add has made.
 
 normdiag must find
-    one stack `blocks`: pre, layernorm, 6 layers with 1 norm and 1 residual add each, final norm
-        `ln_f`
-    a stream that does not close between layers 3 and 4: `replay-mismatch`
+    one stack `blocks`: pre, layernorm, 6 layers, 1 norm and 1 add each, final norm `ln_f`
+    that the stream does not close, with layer 3 or 4 as the place: `replay-mismatch`
 
-`build_healthy` leaves the stream alone. It must find nothing.
+`build_healthy` leaves the write out. It must find nothing.
 """
 
 import torch
@@ -17,35 +15,36 @@ from torch import nn
 
 
 class Block(nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, hides):
         super().__init__()
+        self.hides = hides
         self.ln1 = nn.LayerNorm(width)
         self.fc = nn.Linear(width, width)
 
     def forward(self, x):
-        return x + self.fc(self.ln1(x))
+        x = x + self.fc(self.ln1(x))
+        if self.hides:
+            x.detach().numpy()[..., 7] *= 2
+        return x
 
 
 class HiddenWrite(nn.Module):
-    def __init__(self, factor, layers=6, width=64):
+    def __init__(self, hides, layers=6, width=64):
         super().__init__()
-        self.factor = factor
-        self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(width, i == hides) for i in range(layers))
         self.ln_f = nn.LayerNorm(width)
 
     def forward(self, x):
-        for depth, block in enumerate(self.blocks):
+        for block in self.blocks:
             x = block(x)
-            if depth == 3 and self.factor != 1:
-                x.detach().numpy()[..., 7] *= self.factor
         return self.ln_f(x)
 
 
-def build(factor=3.0):
+def build(hides=3):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return HiddenWrite(factor).eval(), torch.randn(2, 16, 64)
+        return HiddenWrite(hides).eval(), torch.randn(2, 16, 64)
 
 
 def build_healthy():
-    return build(factor=1)
+    return build(hides=None)

@@ -1,16 +1,15 @@
-"""An addition that overflows in float16: every block writes 12000 into channel 5 of the stream.
+"""Two finite numbers whose sum is not: block 3 of 6 adds 30000 to a stream that holds 60000.
 
-Each branch is finite, and so is the stream through five blocks; the sixth addition makes 72000
-of 60000 and 12000, and float16 ends at 65504. A tool that watches modules finds the infinity in
-the norm behind it, and blames that.
+The model runs in float16, which ends at 65504. No module ever returns anything else than finite
+numbers before its own add: the infinity is made by a `+`, and the norm behind it, which turns it
+into NaN, is what gets the blame where only modules are watched.
 
 normdiag must find
-    one stack `blocks`: pre, layernorm, 8 layers with 1 norm and 1 residual add each, final norm
-        `ln_f`
-    the first non-finite value at `blocks.5/add#0`, with both operands finite and an exact sum of
-        72000: `non-finite-activation`
+    one stack `blocks`: pre, layernorm, 6 layers, 1 norm and 1 add each, final norm `ln_f`
+    the first non-finite value at `blocks.3/add#0`, in channel 7, from operands of about 60000
+        and 30000: `non-finite-activation`
 
-`build_healthy` is the same model in bfloat16, where nothing overflows. It must not find that.
+`build_healthy` is the same model in float32. It must not find that.
 """
 
 import torch
@@ -27,13 +26,14 @@ class Block(nn.Module):
         return x + self.fc(self.ln1(x))
 
 
-class Overflowing(nn.Module):
-    def __init__(self, layers=8, width=64):
+class OverflowingAdd(nn.Module):
+    def __init__(self, layers=6, width=64):
         super().__init__()
         self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
-        for block in self.blocks:
-            nn.init.constant_(block.fc.bias[5], 12000.0)
+        with torch.no_grad():
+            self.blocks[1].fc.bias[7] = 60000
+            self.blocks[3].fc.bias[7] = 30000
 
     def forward(self, x):
         for block in self.blocks:
@@ -42,10 +42,10 @@ class Overflowing(nn.Module):
 
 
 def build(dtype=torch.float16):
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return Overflowing().to(dtype).eval(), torch.randn(2, 16, 64, dtype=dtype)
+        return OverflowingAdd().eval().to(dtype), torch.randn(2, 16, 64).to(dtype)
 
 
 def build_healthy():
-    return build(dtype=torch.bfloat16)
+    return build(dtype=torch.float32)

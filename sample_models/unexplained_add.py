@@ -1,14 +1,14 @@
-"""Two streams that are added together: six blocks read the input, six its reverse, and the ends
-are summed.
+"""A forgotten skip: block 3 of 6 returns f(h) + g(h) where it should return x + f(h) + g(h).
 
-Neither side has read the other's stream, so the sum is no residual add: whether the second side
-is a branch of the first or a stream of its own is not in the data flow.
+It is an addition of the stream's width, but neither operand is what the other was made from: no
+stream runs through it. What was written before block 3 reaches the output through that block only.
 
 normdiag must find
-    two stacks, `left` and `right`: pre, layernorm, 6 layers with 1 norm and 1 residual add each
-    one addition of the stream's width that is not understood: `incomplete-trace`
+    an unexplained addition in `blocks.3`: `incomplete-trace`
 
-`build_healthy` returns the two ends side by side instead. It must not find that.
+`build_healthy` has the skip. It must find
+    one stack `blocks`: pre, layernorm, 6 layers, 1 norm and 1 add each, final norm `ln_f`
+    nothing unexplained
 """
 
 import torch
@@ -16,37 +16,35 @@ from torch import nn
 
 
 class Block(nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, skip):
         super().__init__()
+        self.skip = skip
         self.ln1 = nn.LayerNorm(width)
-        self.fc = nn.Linear(width, width)
+        self.f, self.g = nn.Linear(width, width), nn.Linear(width, width)
 
     def forward(self, x):
-        return x + self.fc(self.ln1(x))
+        h = self.ln1(x)
+        update = self.f(h) + self.g(h)
+        return x + update if self.skip else update
 
 
-class TwoSided(nn.Module):
-    def __init__(self, summed, layers=6, width=64):
+class ForgottenSkip(nn.Module):
+    def __init__(self, forgets, layers=6, width=64):
         super().__init__()
-        self.summed = summed
-        self.left = nn.ModuleList(Block(width) for _ in range(layers))
-        self.right = nn.ModuleList(Block(width) for _ in range(layers))
-        self.ln_f = nn.LayerNorm(width if summed else 2 * width)
+        self.blocks = nn.ModuleList(Block(width, skip=i != forgets) for i in range(layers))
+        self.ln_f = nn.LayerNorm(width)
 
     def forward(self, x):
-        left, right = x, x.flip(1)
-        for block in self.left:
-            left = block(left)
-        for block in self.right:
-            right = block(right)
-        return self.ln_f(left + right if self.summed else torch.cat([left, right], dim=-1))
+        for block in self.blocks:
+            x = block(x)
+        return self.ln_f(x)
 
 
-def build(summed=True):
+def build(forgets=3):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return TwoSided(summed).eval(), torch.randn(2, 16, 64)
+        return ForgottenSkip(forgets).eval(), torch.randn(2, 16, 64)
 
 
 def build_healthy():
-    return build(summed=False)
+    return build(forgets=None)

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 FOLDER = Path(__file__).parents[2] / "sample_models"
-FACTORIES = sorted(
+FACTORIES = sorted(  # "file:function"
     f"{path.stem}:{node.name}"
     for path in FOLDER.glob("*.py")
     for node in ast.parse(path.read_text(encoding="utf-8")).body
@@ -134,6 +134,10 @@ class TestEvery:
         ("dead_relu:build", "blocks", 6, 2, "ln_f"),
         ("massive_activation:build", "blocks", 12, 1, "norm_f"),
         ("nan_gain:build", "blocks", 6, 1, "ln_f"),
+        ("overflowing_add:build", "blocks", 6, 1, "ln_f"),
+        ("half_epsilon:build", "blocks", 6, 1, "ln_f"),
+        ("unexplained_add:build", "blocks", 6, 1, "ln_f"),
+        ("hidden_write:build", "blocks", 6, 1, "ln_f"),
     ],
 )
 def test_layers_and_norms(
@@ -295,6 +299,40 @@ def test_the_nan_begins_in_one_gain_element() -> None:
     model, _ = factory("nan_gain:build")()
     bad = {n: int(p.isnan().sum()) for n, p in model.named_parameters() if p.isnan().any()}
     assert bad == {"blocks.3.ln1.weight": 1}
+
+
+def test_the_overflow_happens_in_an_add_of_finite_operands() -> None:
+    calls = run("overflowing_add:build")
+    first = next(c for c in calls if not np.isfinite(c.y).all())
+    branch = next(c for c in calls if c.name == "blocks.3.fc")
+    assert first.name == "blocks.3" and set(np.argwhere(np.isinf(first.y))[:, -1]) == {7}
+    assert np.isfinite(branch.y).all() and (first.x + branch.y).max() > 65504
+    assert np.isfinite(run("overflowing_add:build_healthy")[-1].y).all()
+
+
+@pytest.mark.parametrize(("name", "vanishes"), [("build", True), ("build_healthy", False)])
+def test_the_epsilon_vanishes_in_half_precision(name: str, vanishes: bool) -> None:
+    for call in norms(run(f"half_epsilon:{name}")):
+        assert isinstance(call.module, nn.LayerNorm) and call.module.weight.dtype == torch.float16
+        assert (np.float16(call.module.eps) == 0) == vanishes
+
+
+@pytest.mark.parametrize("name", ["build", "build_healthy"])
+def test_the_forgotten_skip(name: str) -> None:
+    calls = run(f"unexplained_add:{name}")
+    for depth, layer in enumerate(blocks(calls, "blocks")):
+        inside = {c.name.removeprefix(f"{layer.name}."): c.y for c in calls}
+        skip = 0 if (depth, name) == (3, "build") else layer.x
+        assert layer.y == pytest.approx(skip + inside["f"] + inside["g"], abs=1e-5)
+
+
+@pytest.mark.parametrize(("name", "factor"), [("build", 2), ("build_healthy", 1)])
+def test_the_hidden_write_doubles_a_channel(name: str, factor: int) -> None:
+    calls = run(f"hidden_write:{name}")
+    layer = next(c for c in calls if c.name == "blocks.3")
+    added = layer.x + next(c for c in calls if c.name == "blocks.3.fc").y
+    added[..., 7] *= factor
+    assert layer.y == pytest.approx(added, abs=1e-5)
 
 
 def test_the_files_can_be_read_in_one_sitting() -> None:

@@ -89,6 +89,15 @@ def test_tokenizer_is_the_one_that_the_script_makes(tokenizer: Any, script: Any)
     )
 
 
+def test_the_incomplete_checkpoint_lacks_one_gain(tmp_path: Path) -> None:
+    incomplete = importlib.import_module("sample_models.incomplete_checkpoint")
+    broken = load_file(incomplete.write(tmp_path) / "model.safetensors")
+    whole = load_file(FOLDER / "model.safetensors")
+    assert whole.keys() - broken.keys() == {"model.norm.weight"}
+    assert all(torch.equal(broken[name], whole[name]) for name in broken)
+    assert whole["model.norm.weight"].square().mean().sqrt() == pytest.approx(1.7, abs=0.05)
+
+
 @pytest.mark.slow
 def test_the_script_makes_the_checkpoint_again(script: Any, tmp_path: Path) -> None:
     threads = torch.get_num_threads()
