@@ -1,0 +1,104 @@
+"""The command line. The one place where an error becomes a message and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from functools import wraps
+from typing import Annotated, Any
+
+import typer
+
+from normdiag import __version__
+from normdiag.cli.check import check
+from normdiag.cli.commandline import Commands
+from normdiag.cli.gather import flat
+from normdiag.cli.help import Sectioned
+from normdiag.cli.inspect import inspect
+from normdiag.cli.messages import say
+from normdiag.cli.render import render
+from normdiag.cli.rules import rules
+from normdiag.cli.schema import schema
+from normdiag.cli.trace import trace
+from normdiag.errors import ExitCode, NormdiagError
+
+Command = Callable[..., None]
+
+COMMANDS: tuple[Command, ...] = (inspect, trace, check, render, rules, schema)
+
+# What a shell reports for a program that these signals end; neither is among our own codes.
+INTERRUPTED = 128 + 2
+BROKEN_PIPE = 128 + 13
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"normdiag {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def normdiag(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
+    ] = False,
+) -> None:
+    """Diagnose the norms and the residual stream of transformer checkpoints.
+
+    stdout is the report and nothing else; progress, warnings and a summary line go to stderr.
+
+    Exit codes: 0 passed; 1 a finding reached --fail-on; 2 usage or settings; 3 the target cannot
+    be loaded or run; 4 evidence is incomplete under --require-complete; 5 a fault of normdiag.
+    """
+
+
+def _answering(command: Command) -> Command:
+    """`command`, with whatever goes wrong in it said on stderr and turned into an exit code."""
+
+    @wraps(command)
+    def answered(**given: Any) -> None:
+        try:
+            command(**given)
+            sys.stdout.flush()
+        except typer.Exit:
+            raise
+        except NormdiagError as error:
+            hint = "" if error.hint is None else f"\nhint: {error.hint}"
+            say(f"error: {error.what}{hint}")
+            raise typer.Exit(error.exit_code) from error
+        except KeyboardInterrupt as error:
+            say("interrupted")
+            raise typer.Exit(INTERRUPTED) from error
+        except BrokenPipeError as error:
+            # Whoever read stdout has gone; without this, Python's own flush at the end complains.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(BROKEN_PIPE) from error
+        except Exception as error:
+            _say_fault(error, debug=bool(given.get("verbose")) or "NORMDIAG_DEBUG" in os.environ)
+            raise typer.Exit(ExitCode.INTERNAL) from error
+
+    return answered
+
+
+def _say_fault(error: Exception, debug: bool) -> None:
+    if debug:
+        say("".join(traceback.format_exception(error)))
+    line = "".join(traceback.format_exception_only(error)).strip()
+    say(f"error: {line}\nThis is a fault of normdiag, not of your target. Please report it.")
+    if not debug:
+        say("hint: set NORMDIAG_DEBUG=1 to see where it happened")
+
+
+for command in COMMANDS:
+    app.command(cls=Sectioned)(_answering(flat(command)))

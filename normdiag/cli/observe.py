@@ -1,0 +1,35 @@
+"""What `inspect`, `trace` and `check` have in common: from a target to its report."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import typer
+
+from normdiag.cli import request
+from normdiag.cli.commandline import typed
+from normdiag.cli.options import Observing
+from normdiag.cli.progress import shown
+from normdiag.cli.quiet import quiet
+from normdiag.config import Settings
+from normdiag.report.report import Report
+
+
+class Work(StrEnum):
+    """What the pipeline is asked for."""
+
+    INSPECT = "inspect"
+    TRACE = "trace"
+
+
+def observe(
+    work: Work, target: str, observing: Observing, settings: Settings, context: typer.Context
+) -> Report:
+    """Run the pipeline on `target`; whatever is printed meanwhile goes to stderr."""
+    with quiet(verbose=context.params["verbose"]):
+        options = request.options(observing, settings, typed(context))
+        from normdiag import pipeline
+
+        run = pipeline.trace if work is Work.TRACE else pipeline.inspect
+        with shown() as progress:
+            return run(target, options=options, progress=progress)

@@ -1,0 +1,202 @@
+"""What can be asked for on the command line, in groups that several commands share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Target = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET",
+        help="Hub id, directory, .safetensors, .gguf, or package.module:factory, file.py:factory.",
+        show_default=False,
+    ),
+]
+ReportFile = Annotated[
+    Path,
+    typer.Argument(metavar="REPORT", help="A report saved with --json.", show_default=False),
+]
+TargetOrReport = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET_OR_REPORT",
+        help="A target, as for inspect, or a saved report: a file that ends in .json.",
+        show_default=False,
+    ),
+]
+Sites = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--site",
+        metavar="ID",
+        help="Zoom into this add or norm (trace). May be repeated.",
+        rich_help_panel="Output",
+    ),
+]
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+class Dtype(StrEnum):
+    """What the weights are cast to when they are loaded."""
+
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+
+
+class FailOn(StrEnum):
+    """The severity from which findings fail the command."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+    NEVER = "never"
+
+
+def _choices(options: type[StrEnum]) -> str:
+    return "|".join(options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loading:
+    """Loading."""
+
+    device: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Run there, such as cuda:0. Default: cpu."),
+    ] = None
+    dtype: Annotated[
+        Dtype | None,
+        typer.Option(metavar=_choices(Dtype), help="Cast to this. Default: as it is stored."),
+    ] = None
+    revision: Annotated[
+        str | None, typer.Option(metavar="REV", help="Branch, tag or commit on the hub.")
+    ] = None
+    random_init: Annotated[
+        bool,
+        typer.Option("--random-init", help="Seeded weights from the config alone; load none."),
+    ] = False
+    weights_only: Annotated[
+        bool, typer.Option("--weights-only", help="Look at the stored tensors only; run nothing.")
+    ] = False
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Let the checkpoint's own Python code run."),
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Probe:
+    """Probe."""
+
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Run this text; - reads stdin. May be repeated."),
+    ] = None
+    texts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help='Run these: one a line, or .jsonl with "text" on each line.'
+        ),
+    ] = None
+    ids: Annotated[
+        list[str] | None,
+        typer.Option(metavar="IDS", help='Run these token ids: "1,2,3". May be repeated.'),
+    ] = None
+    inputs: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Just what forward takes: .safetensors or .json."),
+    ] = None
+    chat: Annotated[bool, typer.Option("--chat", help="Put each text into the chat template.")] = (
+        False
+    )
+    no_special_tokens: Annotated[
+        bool, typer.Option("--no-special-tokens", help="Let the tokenizer add none.")
+    ] = False
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="Seed of all that is random. Default: 0."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measuring:
+    """Measuring."""
+
+    measure: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KINDS",
+            help="stream, norms, jacobians, by commas; or none. Default: all of them.",
+        ),
+    ] = None
+    all_tokens: Annotated[
+        bool, typer.Option("--all-tokens", help="Norm Jacobians at every token, not a sample.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observing:
+    """All that decides what is run and measured."""
+
+    loading: Loading = Loading()
+    probe: Probe = Probe()
+    measuring: Measuring = Measuring()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judging:
+    """Judging."""
+
+    select: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODES", help="Judge by these rules only: ND3,ND401."),
+    ] = None
+    ignore: Annotated[
+        list[str] | None, typer.Option(metavar="CODES", help="Leave these rules out.")
+    ] = None
+    fail_on: Annotated[
+        FailOn | None,
+        typer.Option(
+            metavar=_choices(FailOn),
+            help="Exit 1 from this severity. Default: error for check, else never.",
+        ),
+    ] = None
+    require_complete: Annotated[
+        bool, typer.Option("--require-complete", help="Exit 4 if a rule lacked its evidence.")
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Output."""
+
+    format: Annotated[
+        Format,
+        typer.Option("--format", "-f", metavar=_choices(Format), help="How to write the report."),
+    ] = Format.TEXT
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write there, not on stdout."),
+    ] = None
+    json: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also save the report as JSON."),
+    ] = None
+    all_rows: Annotated[bool, typer.Option("--all", help="Every row; fold no long model.")] = False
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Say more on stderr; tracebacks of faults.")
+    ] = False

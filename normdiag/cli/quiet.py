@@ -1,0 +1,34 @@
+"""Keep what libraries and models print out of the report."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+
+# Read by the libraries when they are first imported; what the user has set is left alone.
+ENVIRONMENT = {
+    "TRANSFORMERS_VERBOSITY": "error",
+    "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+@contextmanager
+def quiet(verbose: bool) -> Iterator[None]:
+    """Send prints to stderr, and drop libraries' warnings unless `verbose`.
+
+    What matters about loading (newly initialised weights, a missing tokenizer) is in the report
+    itself, so nothing is lost with the warnings.
+    """
+    if not verbose:
+        for name, value in ENVIRONMENT.items():
+            os.environ.setdefault(name, value)
+    with redirect_stdout(sys.stderr), warnings.catch_warnings():
+        if not verbose:
+            warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,153 @@
+"""From what was typed, laid over the settings file, to the options of the pipeline."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from normdiag import config
+from normdiag.cli import texts
+from normdiag.cli.options import Judging, Observing, Probe
+from normdiag.config import Settings
+from normdiag.errors import UsageError
+from normdiag.rules import registry
+from normdiag.rules.thresholds import resolve
+
+if TYPE_CHECKING:
+    from normdiag.pipeline import Options
+
+
+def settings(judging: Judging) -> Settings:
+    """The settings file from here upward, under what was typed about the rules.
+
+    Raises UsageError for a rule or a threshold that does not exist: it is known before a model is
+    loaded, so it is said before.
+    """
+    read = config.find(Path.cwd())
+    ignore = _names(judging.ignore)
+    merged = replace(
+        read,
+        select=_names(judging.select) or read.select,
+        ignore=read.ignore if ignore is None else dict.fromkeys(ignore, ""),
+        fail_on=judging.fail_on.value if judging.fail_on else read.fail_on,
+        require_complete=judging.require_complete or read.require_complete,
+    )
+    registry.select(merged.select or (), merged.ignore)
+    for selector, limits in merged.thresholds.items():
+        rule = registry.find(selector)
+        resolve(rule.name, rule.thresholds, limits)
+    return merged
+
+
+def options(observing: Observing, under: Settings, command: str) -> Options:
+    """The pipeline's options: what was typed, over the settings `under` it, over the defaults.
+
+    `command` is the command line, for the report. Raises UsageError for options that contradict
+    each other and for files that cannot be read, before torch is imported.
+    """
+    loading, probe = observing.loading, observing.probe
+    _refuse_contradictions(observing)
+    given: dict[str, Any] = {
+        "texts": _texts(probe, under),
+        "ids": _ids(probe.ids),
+        "dtype": loading.dtype.value if loading.dtype else under.dtype,
+        "device": loading.device or under.device,
+        "seed": under.seed if probe.seed is None else probe.seed,
+        "measure": _measure(observing.measuring.measure, under),
+        "inputs": None if probe.inputs is None else _inputs(probe.inputs),
+    }
+
+    from normdiag.pipeline import Options
+
+    return Options(
+        **{name: value for name, value in given.items() if value is not None},
+        revision=loading.revision,
+        trust_remote_code=loading.trust_remote_code,
+        random_init=loading.random_init,
+        weights_only=loading.weights_only,
+        chat=probe.chat,
+        special_tokens=not probe.no_special_tokens,
+        all_tokens=observing.measuring.all_tokens,
+        select=under.select or (),
+        ignore=tuple(under.ignore),
+        thresholds={rule: dict(limits) for rule, limits in under.thresholds.items()},
+        command=command,
+    )
+
+
+def _refuse_contradictions(observing: Observing) -> None:
+    loading, probe = observing.loading, observing.probe
+    if loading.weights_only and loading.random_init:
+        raise UsageError(
+            "--weights-only reads the stored weights, --random-init none of them",
+            "give one of the two",
+        )
+    run = {
+        "--text": probe.text,
+        "--texts": probe.texts,
+        "--ids": probe.ids,
+        "--inputs": probe.inputs,
+    }
+    given = [option for option, value in run.items() if value]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} each say what is run", "give one of them")
+    if given and loading.weights_only:
+        raise UsageError(
+            f"--weights-only runs nothing, and {given[0]} says what to run", "drop one of the two"
+        )
+    about_texts = {"--chat": probe.chat, "--no-special-tokens": probe.no_special_tokens}
+    for option, wanted in about_texts.items():
+        if wanted and given and given[0] in ("--ids", "--inputs"):
+            raise UsageError(
+                f"{option} is about texts, and {given[0]} is run as it is", f"drop {option}"
+            )
+
+
+def _texts(probe: Probe, under: Settings) -> tuple[str, ...] | None:
+    if probe.text:
+        return texts.typed(probe.text)
+    if probe.ids or probe.inputs:
+        return None
+    path = probe.texts or under.texts
+    return None if path is None else texts.read(path)
+
+
+def _ids(given: Iterable[str] | None) -> tuple[tuple[int, ...], ...] | None:
+    if not given:
+        return None
+    sequences = []
+    for sequence in given:
+        words = [word for word in re.split(r"[\s,]+", sequence.strip(" [],")) if word]
+        if not words or not all(word.isascii() and word.isdecimal() for word in words):
+            raise UsageError(
+                f"--ids {sequence!r} is no list of token ids",
+                'give whole numbers from 0 on, by commas: --ids "1,2,3"',
+            )
+        sequences.append(tuple(int(word) for word in words))
+    return tuple(sequences)
+
+
+def _measure(given: Iterable[str] | None, under: Settings) -> tuple[str, ...] | None:
+    names = _names(given)
+    if names is None:
+        return under.measure
+    if "none" not in names:
+        return names
+    if len(names) > 1:
+        raise UsageError(f"--measure {','.join(names)} asks for none and for some", "drop one")
+    return ()
+
+
+def _inputs(path: Path) -> Any:
+    from normdiag.sources import inputs
+
+    return inputs.read(path)
+
+
+def _names(given: Iterable[str] | None) -> tuple[str, ...] | None:
+    """The comma-separated names of an option that may be repeated; None where it was not given."""
+    names = tuple(word.strip() for part in given or () for word in part.split(",") if word.strip())
+    return names or None
