@@ -8,7 +8,6 @@ formula gets an apostrophe in front: join on `token_id` or `position`, not on `t
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args, get_type_hints
@@ -22,7 +21,7 @@ from normdiag.evidence.stream import AddMeasurement
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.render.escape import visible
 from normdiag.render.interface import Options
-from normdiag.render.plain import writable
+from normdiag.render.site import find
 from normdiag.report import v1
 from normdiag.report.report import Report
 
@@ -51,18 +50,17 @@ def render_inspect(report: Report, console: Console, options: Options) -> None:
 
 
 def render_trace(report: Report, console: Console, options: Options) -> None:
-    """Write one row per token and site; with `options.sites` those sites alone."""
+    """Write one row per token and site; with `options.sites` those sites alone.
+
+    Raises UsageError, before anything is written, for a site that the report has not.
+    """
     sites: tuple[Norm | ResidualAdd, ...] = (
         *report.architecture.norms,
         *report.architecture.residual_adds,
     )
-    rows = (
-        row
-        for trace in report.trace or ()
-        for site in sites
-        if not options.sites or site.id in options.sites
-        for row in _tokens(trace, site)
-    )
+    if options.sites:
+        sites = tuple(find(report, id) for id in options.sites)
+    rows = (row for trace in report.trace or () for site in sites for row in _tokens(trace, site))
     _write(console, (*_TOKEN, *_SITE, *_TRACED), rows)
 
 
@@ -130,11 +128,9 @@ def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _write(console: Console, columns: Iterable[str], rows: Iterable[Row]) -> None:
-    written = io.StringIO(newline="")
-    writer = csv.DictWriter(written, tuple(columns), restval="", lineterminator="\n")
+    writer = csv.DictWriter(console.file, tuple(columns), restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
-    console.file.write(writable(written.getvalue(), console.options))
 
 
 def _cell(value: Any) -> Any:

@@ -42,6 +42,9 @@ def draw(heat: Heat, page: Page) -> Iterator[RenderableType]:
     for part in _panels(heat, across) if page.all_rows else [_binned(heat, across)]:
         wide = min(max(across // len(part.columns), 1), _WIDEST_CELL)
         title = "largest" if heat.worst is max else "smallest"
+        layers = 1 if page.all_rows else _bin_size(heat, across)
+        if layers > 1:
+            yield prose(f"     each column is {layers} layers, the {title} of them", QUIET)
         ruler = set_cell_size(_ruler(part.columns, wide), wide * len(part.columns))
         yield prose(Text(f"{'':{_LABEL}} {ruler} {title:>{_NUMBER}}", QUIET))
         yield from (prose(line) for line in _lines(part, axis, wide, page))
@@ -87,7 +90,7 @@ def _panels(heat: Heat, across: int) -> Iterator[Heat]:
 
 
 def _binned(heat: Heat, across: int) -> Heat:
-    size = -(-len(heat.columns) // across)
+    size = _bin_size(heat, across)
     starts = range(0, len(heat.columns), size)
     return Heat(
         rows=heat.rows,
@@ -97,6 +100,10 @@ def _binned(heat: Heat, across: int) -> Heat:
         ),
         worst=heat.worst,
     )
+
+
+def _bin_size(heat: Heat, across: int) -> int:
+    return -(-len(heat.columns) // across)
 
 
 def _ruler(columns: Sequence[str], wide: int) -> str:

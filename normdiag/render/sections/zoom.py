@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from rich.console import RenderableType
 from rich.text import Text
 
-from normdiag.errors import UsageError
-from normdiag.evidence.architecture import Norm, ResidualAdd
+from normdiag.evidence.architecture import Norm
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.render.escape import visible
 from normdiag.render.page import Column, Page, heading, prose, table
 from normdiag.render.sections.tokens import label
+from normdiag.render.site import find
 from normdiag.render.units import number, percent
 from normdiag.report.report import Report
 
@@ -23,7 +22,7 @@ _ENDS = 10
 
 def section(report: Report, id: str, page: Page) -> Iterator[RenderableType]:
     """Yield one table for each sequence. Raises UsageError for an id that the report has not."""
-    site = _find(report, id)
+    site = find(report, id)
     if isinstance(site, Norm):
         yield heading(visible(id), f"{site.kind}, {site.role}, eps {number(site.eps)}")
     else:
@@ -43,18 +42,6 @@ def section(report: Report, id: str, page: Page) -> Iterator[RenderableType]:
 
 _ADD = ("norm", "update", "max |y|", "channel")
 _NORM = ("variance", "eps share")
-
-
-def _find(report: Report, id: str) -> Norm | ResidualAdd:
-    sites: dict[str, Norm | ResidualAdd] = {norm.id: norm for norm in report.architecture.norms}
-    sites |= {add.id: add for add in report.architecture.residual_adds}
-    if id in sites:
-        return sites[id]
-    near = difflib.get_close_matches(id, sites, n=3, cutoff=0.3) or list(sites)[:3]
-    raise UsageError(
-        f"no norm or residual add is called {id!r}",
-        f"give the id of a site, such as {', '.join(near)}" if near else "the report has no sites",
-    )
 
 
 def _add(trace: TokenTrace, id: str) -> list[tuple[str, ...]]:
