@@ -1,0 +1,96 @@
+"""Run the console examples of README.md again and put their true output below them.
+
+    python docs/console.py            # rewrite
+    python docs/console.py --check    # only compare; numbers may differ by a hundredth
+
+A ```console block holds commands, each on a line that begins with `$ `, and what they print on
+stdout. Blocks without any output are left alone: they are there to be read, not run.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "README.md"
+BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
+NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+BARS = re.compile(r"[▀-▟]+")
+TOLERANCE = 0.01
+
+
+def commands(block: str) -> dict[str, str]:
+    """Command -> the output that the page shows below it."""
+    parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+def run(command: str) -> str:
+    """What `command` prints on stdout, in the repository's root, 80 columns wide and plain."""
+    environment = {
+        **os.environ,
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "COLUMNS": "80",
+        "NO_COLOR": "1",
+        "PYTHONIOENCODING": "utf-8",
+    }
+    done = subprocess.run(
+        command, shell=True, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8"
+    )
+    if done.returncode:
+        raise SystemExit(f"$ {command}\nexit code {done.returncode}\n{done.stderr}")
+    return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
+
+
+def renew(page: str) -> str:
+    """`page` with the output of every command as it is now."""
+
+    def block(match: re.Match[str]) -> str:
+        shown = commands(match[1])
+        if not any(output.strip() for output in shown.values()):
+            return match[1]
+        return "".join(f"$ {command}\n{run(command)}" for command in shown)
+
+    return BLOCK.sub(block, page)
+
+
+def same(shown: str, now: str) -> bool:
+    """Are two outputs equal but for spacing, bars, and the last digits of numbers?
+
+    A number differs from machine to machine in its last digits, and with it the width of its
+    column and the bar that is drawn for it.
+    """
+    if skeleton(shown) != skeleton(now):
+        return False
+    pairs = zip(NUMBER.findall(shown), NUMBER.findall(now), strict=True)
+    return all(math.isclose(float(a), float(b), rel_tol=TOLERANCE) for a, b in pairs)
+
+
+def skeleton(output: str) -> list[str]:
+    """The words of `output`, with every number and every bar replaced by a sign for it."""
+    return BARS.sub("▇", NUMBER.sub("#", output)).split()
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code: 1 where `--check` finds a page that is out of date, 2 for a wrong argument."""
+    if arguments not in ([], ["--check"]):
+        print("usage: python docs/console.py [--check]", file=sys.stderr)
+        return 2
+    page = PAGE.read_text(encoding="utf-8")
+    now = renew(page)
+    if not arguments:
+        PAGE.write_text(now, encoding="utf-8")
+        return 0
+    if same(page, now):
+        return 0
+    print("README.md: an example prints something else now; run: python docs/console.py")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
