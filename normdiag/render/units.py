@@ -52,7 +52,7 @@ def percent(share: float | None) -> str:
 
 def whole(value: float) -> str:
     """Return a value that may be a count, and then without decimals."""
-    return f"{value:,.0f}" if value.is_integer() and abs(value) < 1e9 else number(value)
+    return f"{value:,.0f}" if float(value).is_integer() and abs(value) < 1e9 else number(value)
 
 
 def times(factor: float) -> str:

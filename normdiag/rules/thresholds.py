@@ -39,7 +39,7 @@ def resolve(rule: str, thresholds: Iterable[Threshold], overrides: Mapping[str, 
         if name not in known:
             raise _unknown(rule, name, known)
         _require_valid(rule, known[name], value)
-    defaults = {name: threshold.default for name, threshold in known.items()}
+    defaults = {name: float(threshold.default) for name, threshold in known.items()}
     return {**defaults, **{name: float(value) for name, value in overrides.items()}}
 
 
