@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 
 import typer
@@ -12,6 +14,7 @@ from normdiag.cli.options import Observing
 from normdiag.cli.progress import shown
 from normdiag.cli.quiet import quiet
 from normdiag.config import Settings
+from normdiag.errors import LoadError
 from normdiag.report.report import Report
 
 
@@ -27,9 +30,25 @@ def observe(
 ) -> Report:
     """Run the pipeline on `target`; whatever is printed meanwhile goes to stderr."""
     with quiet(verbose=context.params["verbose"]):
-        options = request.options(observing, settings, typed(context))
-        from normdiag import pipeline
+        with _needing_torch():
+            options = request.options(observing, settings, typed(context))
+
+            from normdiag import pipeline
 
         run = pipeline.trace if work is Work.TRACE else pipeline.inspect
         with shown() as progress:
             return run(target, options=options, progress=progress)
+
+
+@contextmanager
+def _needing_torch() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        library = (error.name or "torch").partition(".")[0]
+        if library == "normdiag":
+            raise
+        raise LoadError(
+            f"{library} cannot be imported: {error}",
+            "without it only saved reports can be looked at: `normdiag render`, `normdiag check`",
+        ) from error

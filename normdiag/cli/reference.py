@@ -15,25 +15,13 @@ INTRODUCTION = """\
 
 `normdiag COMMAND`, or `python -m normdiag COMMAND`. stdout is the report and nothing else;
 progress, warnings and a summary line go to stderr. What is not given on the command line is taken
-from the [settings](configuration.md), where they say.
-
-## Exit codes
-
-| code | meaning |
-|---|---|
-| 0 | passed |
-| 1 | a finding reached `--fail-on` |
-| 2 | usage or settings: an option, a file name or a setting that cannot be meant |
-| 3 | the target cannot be loaded or run, or a saved report cannot be read |
-| 4 | evidence is incomplete, and `--require-complete` was given |
-| 5 | a fault of normdiag itself; `NORMDIAG_DEBUG=1` or `-v` shows where |
-| 130 | interrupted (Ctrl-C); no file is left half written |
-| 141 | whoever read stdout closed it (`\\| head`) |
+from the [settings](configuration.md), where they say. Exit codes are on [their own
+page](../exit-codes.md).
 """
 
 
 def markdown() -> str:
-    """The page: exit codes, each command with examples, then each group of options once."""
+    """The page: each command with its examples, then each group of options once."""
     described = [_command(name, command) for name, command in commands()]
     groups: dict[str, dict[str, Any]] = {}
     for _, command in commands():

@@ -8,8 +8,17 @@ import sys
 from rich.console import Console
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        # Called while that error is handled. rich would exit 1, which is how a gate fails.
+        raise
+
+
 def stdout() -> Console:
-    """A console on stdout; what its encoding does not have is spelled out, not an error."""
+    """A console on stdout; what its encoding does not have is spelled out, not an error.
+
+    Raises BrokenPipeError on writing where the reader has gone.
+    """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-    return Console()
+    return _Console()

@@ -4,7 +4,16 @@ import pytest
 from typer.testing import CliRunner
 
 from normdiag.cli.app import app
-from tests import factories
+from tests import hostile, reports, traces
+
+REPORTS = {
+    "llama": reports.llama,
+    "bert": reports.bert,
+    "encoder_decoder": reports.encoder_decoder,
+    "weights_only": reports.weights_only,
+    "broken": hostile.broken,
+    "traced": traces.traced,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +38,11 @@ def run():
 
 @pytest.fixture
 def saved(folder):
-    """The file of a fabricated report, by its name in `tests/factories.py`."""
+    """The file of a fabricated report, by its name."""
 
     def save(name):
         path = folder / f"{name}.json"
-        getattr(factories, name)().save(path)
+        REPORTS[name]().save(path)
         return path
 
     return save

@@ -1,0 +1,85 @@
+"""The program as a process of its own: pipes, encodings, and a machine without torch."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from normdiag.report.report import load_report
+
+WITHOUT_TORCH = """
+import sys
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "transformers"):
+            raise ImportError(f"{name} is not on this machine", name=name)
+
+sys.meta_path.insert(0, Refuse())
+from normdiag.__main__ import main
+main()
+"""
+
+
+def process(*words, code=None, **given):
+    how = ["-m", "normdiag"] if code is None else ["-c", code]
+    return subprocess.run(
+        [sys.executable, *how, *map(str, words)], capture_output=True, timeout=120, **given
+    )
+
+
+def test_python_m_and_the_console_script_are_the_same(run):
+    assert process("rules").stdout.decode() == run("rules").stdout
+    assert process("rules", code="from normdiag.__main__ import main\nmain()").returncode == 0
+
+
+@pytest.mark.parametrize("name", ["llama", "broken", "traced"])
+def test_a_saved_report_is_shown_and_judged_where_torch_cannot_be_imported(run, saved, name):
+    path = saved(name)
+    shown = process("render", path, code=WITHOUT_TORCH)
+    assert shown.returncode == 0
+    assert shown.stdout.decode() == run("render", path).stdout
+    judged = process("check", path, "-f", "json", "--json", "again.json", code=WITHOUT_TORCH)
+    assert judged.returncode == (1 if name == "broken" else 0)
+    assert load_report("again.json").findings
+
+
+def test_a_target_where_torch_cannot_be_imported_is_a_clear_error():
+    done = process("inspect", "package.module:factory", code=WITHOUT_TORCH)
+    assert done.returncode == 3
+    assert done.stderr.startswith(b"error: torch cannot be imported: torch is not on this machine")
+
+
+@pytest.mark.parametrize("words", [("--format", "json"), ("--all",)])
+def test_a_pipe_that_is_closed_early_is_quiet(saved, words):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        done = subprocess.run(
+            [sys.executable, "-m", "normdiag", "render", saved("llama"), *words],
+            stdout=closed,
+            stderr=subprocess.PIPE,
+            timeout=120,
+        )
+    assert done.returncode == 141
+    assert done.stderr in (b"", b"1 warning\n")
+
+
+def test_a_terminal_of_few_characters_gets_what_it_can_show(saved):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = process("render", saved("traced"), env=environment)
+    assert done.returncode == 0
+    assert done.stdout.isascii()
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+def test_hostile_names_reach_neither_stdout_nor_stderr_as_they_are(saved, form):
+    done = process("render", saved("broken"), "-f", form)
+    written = (done.stdout + done.stderr).decode()
+    assert all(char.isprintable() or char == "\n" for char in written)
+    assert "evil" in written
+
+
+def test_colour_is_for_terminals(saved):
+    assert b"\x1b" not in process("render", saved("llama")).stdout
