@@ -37,7 +37,8 @@ class IncompleteTrace(Rule):
 
     ## Example
 
-    The sample model sums two branches of which neither has read the other's stream.
+    One of six blocks forgets the skip: it returns the sum of two branches and not the stream plus
+    that sum.
 
     ## How to fix
 

@@ -78,8 +78,8 @@ class GeometricGrowth(Rule):
             default=1.12,
             meaning="a larger factor, by twice its standard error, is reported",
             source="the stream doubles every 6 adds. GPT-2 XL: 1.022 per add (Heimersheim and "
-            "Turner 2023); a stack without any norm at PyTorch's default weights: "
-            "sqrt(4/3) = 1.155 (own calculation, 2026)",
+            "Turner 2023); a stack without norms at PyTorch's default weights, of "
+            "variance 1/(3H): sqrt(1 + 1/3) = 1.155",
             low=1.0,
         ),
         Threshold(

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.builders import evidence, found, measured, norms, one
+
+
+def constant(counts: dict[int, int], *, padded: dict[int, int] | None = None, **norm_fields):
+    """Layer -> constant tokens of 41."""
+    made = norms(8, **norm_fields)
+    inputs = {
+        norm.id: measured(
+            1e-5,
+            constant=counts.get(norm.layer, 0),
+            padded_constant=(padded or {}).get(norm.layer, 0),
+        )
+        for norm in made
+    }
+    return evidence(norms=made, norm_inputs=inputs)
+
+
+def test_inputs_that_vary_are_silent() -> None:
+    assert found(constant({}), "ND302") == ()
+
+
+def test_a_constant_input_is_a_warning() -> None:
+    finding = one(constant({3: 41}), "ND302")
+    assert (finding.severity, finding.value, finding.threshold) == ("warning", 1.0, 0.0)
+    assert finding.ids == ("layers.3.norm",)
+    assert "41 of 41 tokens constant" in finding.message
+    assert "--site layers.3.norm" in finding.advice
+
+
+def test_many_norms_are_folded_worst_first() -> None:
+    finding = one(constant({3: 2, 4: 41, 5: 1}), "ND302")
+    assert finding.ids == ("layers.4.norm", "layers.3.norm", "layers.5.norm")
+    assert "3 norms, layers 3-5 of layers; worst layers.4.norm" in finding.message
+
+
+def test_a_share_may_be_allowed() -> None:
+    assert found(constant({3: 2}), "ND302", share=0.05) == ()
+    assert one(constant({3: 3}), "ND302", share=0.05).threshold == 0.05
+
+
+@pytest.mark.parametrize(
+    ("kind", "unit"), [("groupnorm", "groups"), ("batchnorm", "channels"), ("rmsnorm", "tokens")]
+)
+def test_what_is_counted(kind: str, unit: str) -> None:
+    assert f"4 of 41 {unit}" in one(constant({0: 4}, kind=kind), "ND302").message
+
+
+def test_without_an_epsilon_it_is_an_error() -> None:
+    finding = one(constant({0: 1}, eps=0.0), "ND302")
+    assert finding.severity == "error" and "0/0 is NaN" in finding.message
+    assert finding.advice.startswith("set epsilon")
+
+
+def test_padding_is_only_mentioned() -> None:
+    finding = one(constant({}, padded=dict.fromkeys(range(8), 3)), "ND302")
+    assert (finding.severity, finding.value) == ("info", 3.0)
+    assert "3 padded tokens" in finding.message and len(finding.ids) == 8
+
+
+def test_padding_without_an_epsilon_is_an_error() -> None:
+    finding = one(constant({}, padded={0: 3}, eps=0.0), "ND302")
+    assert finding.severity == "error" and finding.value == 3.0
+    assert "attention spreads it" in finding.message

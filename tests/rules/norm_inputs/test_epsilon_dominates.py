@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from normdiag.evidence.norm_inputs import NormMeasurement
+from normdiag.evidence.statistics import Worst
+from tests.rules.builders import evidence, found, measured, norms, one
+
+
+def shares(values: dict[int, float], layers: int = 32, **given):
+    """Layer -> eps_share; 1e-5 elsewhere."""
+    made = norms(layers, eps=1e-5)
+    inputs = {norm.id: measured(values.get(norm.layer, 1e-5)) for norm in made}
+    return evidence(norms=made, norm_inputs=inputs, **given)
+
+
+def test_healthy_norms_are_silent() -> None:
+    assert found(shares({}), "ND301") == ()
+    assert found(shares({3: 0.0999}), "ND301") == ()
+
+
+def test_one_norm() -> None:
+    finding = one(shares({0: 0.999}), "ND301")
+    assert (finding.severity, finding.confidence) == ("warning", "high")
+    assert finding.ids == ("layers.0.norm",)
+    assert (finding.value, finding.threshold) == (0.999, 0.5)
+    assert "0.999" in finding.message and "threshold 0.5" in finding.message
+    assert "eps 1e-05 beside m2 1.001e-08" in finding.message
+    assert "--site layers.0.norm" in finding.advice and "rms_norm_eps" in finding.advice
+
+
+def test_many_layers_are_folded_worst_first() -> None:
+    finding = one(shares({layer: 0.6 + layer / 100 for layer in range(3, 32)}), "ND301")
+    assert len(finding.ids) == 29 and finding.ids[0] == "layers.31.norm"
+    assert "29 norms, layers 3-31 of layers; worst layers.31.norm" in finding.message
+
+
+def test_a_smaller_share_is_mentioned() -> None:
+    warning, info = found(shares({1: 0.7, 2: 0.3}), "ND301")
+    assert (warning.severity, warning.ids) == ("warning", ("layers.1.norm",))
+    assert (info.severity, info.ids, info.threshold) == ("info", ("layers.2.norm",), 0.1)
+
+
+def only(seen: NormMeasurement, **norm_fields):
+    (norm,) = norms(1, **norm_fields)
+    return evidence(norms=(norm,), norm_inputs={norm.id: seen})
+
+
+def test_the_typical_token_decides_and_not_the_worst() -> None:
+    seen = replace(measured(0.01), eps_share=Worst(median=0.01, max=1.0))
+    assert found(only(seen), "ND301") == ()
+
+
+def test_what_is_not_a_number_is_no_finding() -> None:
+    """0/0 where epsilon and the input are zero: that is ND302's finding."""
+    seen = replace(measured(0.5), eps_share=Worst(median=math.nan, max=math.nan))
+    assert found(only(seen, eps=0.0), "ND301") == ()
+
+
+def test_each_run_of_a_shared_norm_is_its_own_site() -> None:
+    calls = tuple(replace(norm, id=f"block.norm@{norm.layer}") for norm in norms(4))
+    inputs = {norm.id: measured(0.9 if norm.layer == 0 else 1e-6) for norm in calls}
+    finding = one(evidence(norms=calls, norm_inputs=inputs), "ND301")
+    assert finding.ids == ("block.norm@0",)

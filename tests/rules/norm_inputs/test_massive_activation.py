@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from normdiag.evidence.stream import Position
+from tests import factories
+from tests.rules.builders import adds, evidence, found, one, stack
+
+
+def stream(largest: dict[int, tuple[float, float]], layers: int = 32):
+    """Layer -> (max |y|, median |y|); a ratio of 10 elsewhere."""
+    written = adds(layers)
+    measured = {
+        add.id: factories.add_measurement(
+            max_abs=largest.get(add.layer, (2.0, 0.2))[0],
+            median_abs=largest.get(add.layer, (2.0, 0.2))[1],
+            max_channel=1415,
+            max_token=Position(sequence=1, position=0),
+        )
+        for add in written
+    }
+    return evidence(stacks=(stack(layers),), adds=written, stream=measured)
+
+
+def test_an_even_stream_is_silent() -> None:
+    assert found(stream({}), "ND304") == ()
+
+
+def test_llama_2() -> None:
+    finding = one(stream(dict.fromkeys(range(2, 31), (2622.0, 0.2))), "ND304")
+    assert (finding.severity, finding.confidence) == ("warning", "high")
+    assert (finding.value, finding.threshold) == (2622.0, 100)
+    assert len(finding.ids) == 29
+    assert "2622 in channel 1415 at position 0 of sequence 1" in finding.message
+    assert "13110 times the median (threshold 1000)" in finding.message
+    assert "29 adds, layers 2-30 of layers, first at layers.2/add#0" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("largest", "median", "severity"),
+    [
+        (500.0, 0.2, "warning"),
+        (150.0, 0.2, None),  # 750 times the median
+        (100.0, 0.1, "info"),  # not above 100
+        (60.05, 0.0191, "info"),  # 3143 times the median, but small
+        (1e6, 1e3, "warning"),
+        (1e6, 1.1e3, None),  # everything is large
+        (500.0, 0.0, "warning"),  # most of the stream is zero
+        (0.0, 0.0, None),
+    ],
+)
+def test_both_conditions_of_the_definition(
+    largest: float, median: float, severity: str | None
+) -> None:
+    findings = found(stream({3: (largest, median)}), "ND304")
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])
+
+
+def test_what_is_nearly_massive_says_so() -> None:
+    finding = one(stream({3: (60.0, 0.02)}), "ND304")
+    assert finding.confidence == "low" and "no massive one below 100" in finding.message
+
+
+def test_where_it_comes_up_is_the_first_and_not_the_worst() -> None:
+    finding = one(stream({2: (500.0, 0.2), 3: (900.0, 0.2), 4: (700.0, 0.2)}), "ND304")
+    assert finding.ids == ("layers.3/add#0", "layers.4/add#0", "layers.2/add#0")
+    assert "first at layers.2/add#0" in finding.message
+    assert "--site 'layers.2/add#0'" in finding.advice
+
+
+def test_an_infinity_is_the_finding_of_another_rule() -> None:
+    for value in (math.inf, math.nan):
+        assert found(stream({3: (value, math.nan)}), "ND304") == ()
+
+
+def test_the_definition_can_be_set() -> None:
+    assert found(stream({3: (500.0, 0.2)}), "ND304", ratio=3000) == ()
+    assert one(stream({3: (90.0, 0.01)}), "ND304", magnitude=50).severity == "warning"

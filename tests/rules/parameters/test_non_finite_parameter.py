@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from normdiag.evidence.weights import StaticPass, Tensor
+from tests.rules.builders import evidence, found, one
+
+
+def tensor(name: str, nonfinite: int, shape: tuple[int, ...] = (64,), zeros: int = 0, **given):
+    elements = 1
+    for size in shape:
+        elements *= size
+    return Tensor(
+        name=name,
+        shape=shape,
+        dtype="F32",
+        loaded_dtype="float32",
+        nonfinite=nonfinite,
+        zeros=zeros,
+        elements=elements,
+        max_abs=1.0,
+        **given,
+    )
+
+
+def stored(*noted: Tensor, mode: str = "run"):
+    total = sum(each.nonfinite for each in noted)
+    weights = StaticPass(tensors=9, elements=999, nonfinite=total, dtypes={"F32": 9}, noted=noted)
+    return evidence(subject={"mode": mode}, weights=weights)
+
+
+def test_sound_tensors_are_silent() -> None:
+    assert found(stored(), "ND203") == ()
+    assert found(stored(tensor("dead.weight", 0, zeros=64)), "ND203") == ()
+
+
+def test_one_bad_element_is_named_with_its_index() -> None:
+    finding = one(stored(tensor("layers.2.norm.weight", 1, first_nonfinite=(7,))), "ND203")
+    assert (finding.severity, finding.confidence, finding.value) == ("error", "high", 1.0)
+    assert finding.ids == ("layers.2.norm.weight",)
+    assert "layers.2.norm.weight 1 of 64, first at [7]" in finding.message
+
+
+def test_every_tensor_is_listed_worst_first() -> None:
+    tensors = [tensor(f"t{k}", k + 1, first_nonfinite=(0,)) for k in range(8)]
+    finding = one(stored(*tensors), "ND203")
+    assert finding.ids == tuple(f"t{k}" for k in reversed(range(8)))
+    assert "36 elements of 8 tensors" in finding.message and "and 3 more" in finding.message
+
+
+def test_no_forward_is_needed() -> None:
+    assert one(stored(tensor("w", 1), mode="weights-only"), "ND203").severity == "error"
+
+
+def test_a_causal_mask_is_only_mentioned() -> None:
+    mask = tensor("attn.mask", 496, shape=(32, 32), zeros=528)
+    finding = one(stored(mask), "ND203")
+    assert (finding.severity, finding.confidence) == ("info", "low")
+    assert finding.ids == ("attn.mask",)
+
+
+def test_what_is_no_mask_is_an_error_beside_it() -> None:
+    seen = stored(
+        tensor("attn.mask", 496, shape=(32, 32), zeros=528),
+        tensor("fc.weight", 1024, shape=(32, 32)),
+        tensor("norm.weight", 4, shape=(8,), zeros=4),
+    )
+    error, info = found(seen, "ND203")
+    assert error.ids == ("fc.weight", "norm.weight") and info.ids == ("attn.mask",)

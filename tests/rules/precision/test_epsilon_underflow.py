@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.rules.builders import evidence, found, measured, norms, one
+
+
+def made(eps: float | None, dtype: str | None = "float32", kind: str = "layernorm"):
+    sites = norms(5, eps=eps, kind=kind)
+    inputs = {norm.id: measured(1e-5) for norm in sites}
+    return evidence(subject={"dtype": dtype}, norms=sites, norm_inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("eps", "dtype"),
+    [
+        (1e-12, "float16"),
+        (2.0**-25, "float16"),
+        (0.0, "float16"),
+        (0.0, "float32"),
+        (0.0, "bfloat16"),
+        (0.0, None),
+    ],
+)
+def test_an_epsilon_that_is_zero_in_the_format(eps: float, dtype: str | None) -> None:
+    finding = one(made(eps, dtype), "ND704")
+    assert finding.severity == "warning" and finding.value == eps
+    assert len(finding.ids) == 5 and "layers 0-4 of layers" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("eps", "dtype"),
+    [
+        (1e-5, "float16"),
+        (1e-7, "float16"),
+        (1e-12, "float32"),
+        (1e-12, "bfloat16"),
+        (1e-12, "torch.bfloat16"),
+        (None, "float16"),
+    ],
+)
+def test_an_epsilon_that_the_format_holds(eps: float | None, dtype: str) -> None:
+    assert found(made(eps, dtype), "ND704") == ()
+
+
+@pytest.mark.parametrize("kind", ["batchnorm", "l2norm", "dyt", "other"])
+def test_norms_whose_bound_lies_elsewhere(kind: str) -> None:
+    assert found(made(0.0, "float16", kind), "ND704") == ()
+
+
+def test_rounding_is_explained() -> None:
+    message = one(made(1e-12, "float16"), "ND704").message
+    assert "epsilon is 1e-12, which rounds to 0 in float16" in message
+    assert "epsilon is 0, at 5 norms" in one(made(0.0), "ND704").message
+
+
+def test_the_bound_agrees_with_the_format() -> None:
+    numpy = pytest.importorskip("numpy")
+    assert numpy.float16(2.0**-25) == 0 < numpy.float16(2.0**-25 * 1.001)
+    assert numpy.float32(2.0**-150) == 0 < numpy.float32(2.0**-150 * 1.001)

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from normdiag.evidence.nonfinite import FirstNonFinite, Operand
+from normdiag.evidence.stream import HeadInput
+from tests.rules.builders import evidence, found, judged, norms, one
+
+X = Operand(name="skip", min=-3.0, max=60000.0, nonfinite=0)
+U = Operand(name="branch", min=-1.0, max=12000.0, nonfinite=0)
+
+
+def first(*operands: Operand, dtype: str = "float16", eps: float = 1e-5, **given):
+    fields = {
+        "operation": "aten.add.Tensor",
+        "module": "layers.5",
+        "line": "modeling.py:301",
+        "site": "layers.5/add#0",
+        "layer": 5,
+        "kind": "inf",
+        "count": 8,
+        "operands": operands,
+        "exact_max": None,
+        **given,
+    }
+    return evidence(
+        subject={"dtype": dtype},
+        norms=norms(8, eps=eps),
+        first_nonfinite=FirstNonFinite(**fields),
+    )
+
+
+def test_a_finite_forward_is_silent() -> None:
+    assert found(evidence(head_input=HeadInput(rms=1.0, max_abs=4.0)), "ND705") == ()
+
+
+def test_an_add_that_overflows_names_both_operands_and_the_exact_sum() -> None:
+    finding = one(first(X, U, exact_max=72000.0), "ND705")
+    assert (finding.severity, finding.confidence) == ("error", "high")
+    assert (finding.value, finding.threshold) == (72000.0, 65504.0)
+    assert finding.ids == ("layers.5/add#0",)
+    assert "8 infs first made by aten.add.Tensor at layers.5/add#0" in finding.message
+    assert "skip in [-3, 60000] and branch in [-1, 12000]" in finding.message
+    assert "the exact result is 72000, above 65504, the largest float16" in finding.message
+    assert "bfloat16" in finding.advice and "--site 'layers.5/add#0'" in finding.advice
+
+
+def test_a_parameter_that_is_not_finite_is_not_called_overflow() -> None:
+    gain = Operand(name="weight", min=0.5, max=2.0, nonfinite=1)
+    finding = one(first(X, gain, kind="nan", count=8, site="layers.2.norm"), "ND705")
+    assert "weight is not finite itself" in finding.message and "ND203" in finding.advice
+    assert "overflow" not in finding.message and "exact" not in finding.message
+    assert finding.value is None is finding.threshold
+
+
+def test_an_epsilon_of_zero_is_named() -> None:
+    zero = Operand(name="x", min=0.0, max=3.0, nonfinite=0)
+    finding = one(first(zero, eps=0.0, kind="nan", site="layers.0.norm"), "ND705")
+    assert "epsilon is 0" in finding.message and "set epsilon" in finding.advice
+
+
+def test_where_nothing_explains_it_nothing_is_made_up() -> None:
+    finding = one(first(X, site=None, kind="nan"), "ND705")
+    assert finding.ids == ("layers.5",) and "--site" not in finding.advice
+    assert finding.message.endswith("from skip in [-3, 60000]")
+
+
+def test_a_sum_within_the_format_is_no_overflow() -> None:
+    finding = one(first(X, U, exact_max=72000.0, dtype="float32"), "ND705")
+    assert "above" not in finding.message
+
+
+def test_without_values_it_is_skipped() -> None:
+    judgement = judged(evidence(norms=norms(1)), "ND705")
+    assert judgement.passed == () and "no values were measured" in judgement.skipped[0].why

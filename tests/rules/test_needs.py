@@ -1,0 +1,86 @@
+"""Why a rule was skipped, in words that say what to do about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from normdiag.evidence.stream import Closure, Growth, HeadInput
+from normdiag.evidence.weights import StaticPass
+from normdiag.rules.needs import Need, absent
+from tests import factories
+from tests.rules.builders import adds, evidence, measured, norms, stack
+
+BUILT = {"norms": norms(1), "adds": adds(1), "stacks": (stack(1),)}
+GROWTH = Growth(law="constant", rate=None, rate_error=None, confidence=0.9, total=1.0)
+WEIGHTS = StaticPass(tensors=1, elements=1, nonfinite=0, dtypes={}, noted=())
+
+
+def why(need: Need, mode: str = "run", **given) -> str | None:
+    return absent(evidence(subject={"mode": mode}, **given), need)
+
+
+@pytest.mark.parametrize(
+    ("need", "given"),
+    [
+        ("loading", {}),
+        ("forward", {}),
+        ("architecture.stacks", BUILT),
+        ("values", {"head_input": HeadInput(rms=1.0, max_abs=2.0)}),
+        ("measurements.norms", {"norm_inputs": {"n": measured(0.1)}}),
+        ("measurements.stream", {"stream": {"a": factories.add_measurement()}}),
+        ("measurements.growth", {"growth": {"s": GROWTH}}),
+        ("measurements.replay", {"closure": {"s": Closure(max_rel_error=0.0, layer=0)}}),
+        ("measurements.weights", {"weights": WEIGHTS}),
+    ],
+)
+def test_what_is_there_is_not_missed(need: Need, given: dict) -> None:
+    assert why(need, **given) is None
+
+
+@pytest.mark.parametrize(
+    ("need", "given", "expected"),
+    [
+        ("architecture.stacks", {}, "no stack of residual adds was found"),
+        ("values", {}, "no values were measured"),
+        ("measurements.norms", {}, "no norm was found"),
+        ("measurements.norms", BUILT, "add 'norms' to --measure"),
+        ("measurements.stream", {}, "no residual add was found"),
+        ("measurements.stream", BUILT, "add 'stream' to --measure"),
+        ("measurements.growth", {}, "no stack of residual adds was found"),
+        ("measurements.growth", BUILT, "add 'stream' to --measure"),
+        ("measurements.replay", {}, "no norm and no residual add was found"),
+        ("measurements.replay", BUILT, "no site was replayed"),
+        ("measurements.weights", BUILT, "the static pass over the tensors was not run"),
+    ],
+)
+def test_what_is_missing_is_named(need: Need, given: dict, expected: str) -> None:
+    assert expected in (why(need, **given) or "")
+
+
+@pytest.mark.parametrize(
+    ("mode", "need", "expected"),
+    [
+        ("weights-only", "forward", "--weights-only"),
+        ("weights-only", "architecture.stacks", "--weights-only"),
+        ("weights-only", "values", "--weights-only"),
+        ("weights-only", "measurements.norms", "--weights-only"),
+        ("weights-only", "measurements.replay", "--weights-only"),
+        ("structure-only", "values", "--structure-only"),
+        ("structure-only", "measurements.stream", "--structure-only"),
+        ("structure-only", "measurements.weights", "--structure-only"),
+        ("structure-only", "loading", "--structure-only"),
+        ("random-init", "loading", "--random-init"),
+        ("random-init", "measurements.weights", "--random-init"),
+    ],
+)
+def test_the_mode_explains_what_is_missing(mode: str, need: Need, expected: str) -> None:
+    assert expected in (why(need, mode) or "")
+
+
+def test_random_weights_are_judged_like_any_others() -> None:
+    assert why("measurements.norms", "random-init", norm_inputs={"n": measured(0.1)}) is None
+
+
+def test_without_weights_the_structure_is_judged() -> None:
+    assert why("architecture.stacks", "structure-only", **BUILT) is None
+    assert why("forward", "structure-only") is None

@@ -1,0 +1,75 @@
+"""Many places become one finding, and say where they are."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from normdiag.rules.site import Site, ids, ranges, see, where, worst_first
+from tests.rules.builders import evidence
+
+
+def at(id: str, value: float = 1.0, stack: str | None = "layers", layer: int | None = None) -> Site:
+    return Site(id=id, value=value, stack=stack, layer=layer)
+
+
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ([4], "layer 4"),
+        ([3, 4], "layers 3-4"),
+        ([5, 3, 4, 4], "layers 3-5"),
+        ([0, 2], "layers 0 and 2"),
+        ([0, *range(3, 32), 35], "layers 0, 3-31 and 35"),
+    ],
+)
+def test_layers_in_words(layers: list[int], expected: str) -> None:
+    assert ranges(layers) == expected
+
+
+@given(st.sets(st.integers(0, 60), min_size=1))
+def test_every_layer_can_be_read_back(layers: set[int]) -> None:
+    words = ranges(layers).partition(" ")[2].replace(" and ", ", ").split(", ")
+    read = set()
+    for word in words:
+        first, _, last = word.partition("-")
+        read |= set(range(int(first), int(last or first) + 1))
+    assert read == layers
+
+
+def test_a_single_site_is_named() -> None:
+    assert where([at("layers.3.norm", layer=3)]) == "layers.3.norm"
+
+
+def test_sites_of_one_stack_become_a_range() -> None:
+    assert where([at(f"n{layer}", layer=layer) for layer in (5, 3, 4, 3)]) == "layers 3-5 of layers"
+
+
+def test_stacks_and_sites_outside_of_layers_stand_apart() -> None:
+    sites = [
+        at("a", layer=0),
+        at("embed", layer=None),
+        at("b", layer=1),
+        at("c", stack="decoder", layer=7),
+    ]
+    assert where(sites) == "layers 0-1 of layers, layer 7 of decoder and embed"
+
+
+def test_a_long_list_is_cut() -> None:
+    sites = [at(f"loose{k}", stack=None) for k in range(9)]
+    assert where(sites) == "loose0, loose1, loose2, loose3 and 5 more"
+
+
+def test_the_worst_comes_first_and_equal_ones_keep_their_order() -> None:
+    ranked = worst_first([at("a", 1.0), at("b", 3.0), at("c", 1.0), at("d", 2.0)])
+    assert ids(ranked) == ("b", "d", "a", "c")
+
+
+@given(st.text(min_size=1), st.text(min_size=1))
+def test_the_command_survives_a_shell(target: str, site: str) -> None:
+    command = see(evidence(subject={"target": target}), site)
+    words = shlex.split(command.removeprefix("see: "))
+    assert words == ["normdiag", "trace", target, "--site", site]
