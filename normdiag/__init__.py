@@ -1,3 +1,42 @@
-"""normdiag: what the normalisation layers and the residual stream of a transformer do."""
+"""normdiag: what the normalisation layers and the residual stream of a transformer do.
+
+    import normdiag
+    report = normdiag.inspect("org/name")
+    report.save("report.json")
+
+Names are resolved on first use, so `import normdiag` imports neither torch nor transformers.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "NormdiagError": "normdiag.errors",
+    "Options": "normdiag.pipeline",
+    "Report": "normdiag.report.report",
+    "inspect": "normdiag.api",
+    "load_report": "normdiag.report.report",
+    "trace": "normdiag.api",
+}
+
+__all__ = ["NormdiagError", "Options", "Report", "inspect", "load_report", "trace"]
+
+if TYPE_CHECKING:
+    from normdiag.api import inspect, trace
+    from normdiag.errors import NormdiagError
+    from normdiag.pipeline import Options
+    from normdiag.report.report import Report, load_report
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'normdiag' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -19,3 +19,16 @@ class Progress(Protocol):
     def done(self) -> None:
         """The piece of work is over."""
         ...
+
+
+class Silent:
+    """Nobody listens."""
+
+    def start(self, what: str, total: int | None = None) -> None:
+        """Tell nobody."""
+
+    def advance(self, n: int = 1) -> None:
+        """Tell nobody."""
+
+    def done(self) -> None:
+        """Tell nobody."""

@@ -8,13 +8,14 @@ cannot be used again while the reference is held, and the data is freed all the 
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 import torch
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from normdiag.graph import Node
 
-Geometry = tuple[int, torch.Size, tuple[int, ...], torch.dtype]
+Geometry = tuple[Any, ...]
 
 
 class _Storage:
@@ -78,5 +79,6 @@ class Identity:
         raw = tensor.untyped_storage()
         storage = self._storages.get(raw._cdata)
         if storage is None:
-            storage = self._storages[raw._cdata] = _Storage(StorageWeakRef(raw))
+            pin = StorageWeakRef(raw)  # type: ignore[no-untyped-call]
+            storage = self._storages[raw._cdata] = _Storage(pin)
         return storage

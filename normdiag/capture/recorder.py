@@ -54,19 +54,21 @@ def _read(func: Any) -> _Operation:
     return _Operation(base, writes, out)
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Records one forward of `model` into `graph`."""
 
     def __init__(self, model: nn.Module, scopes: Scopes, observer: Observer) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.graph = Graph()
         self._identity = Identity()
         self._scopes = scopes
         self._observer = observer
         self._operations: dict[Any, _Operation] = {}
         root = scopes.current
-        for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        for name, tensor in model.named_parameters():
             self._identity.bind(tensor, self._leaf("parameter", tensor, root, name))
+        for name, buffer in model.named_buffers():
+            self._identity.bind(buffer, self._leaf("buffer", buffer, root, name))
 
     def bind_inputs(self, inputs: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Mark the model's inputs: what derives from them is data."""
@@ -127,9 +129,7 @@ class Recorder(TorchDispatchMode):
         before = self._identity.node_of(tensor)
         node = self._node(made, output, tensor)
         if self._identity.write(tensor, node) and before is not None:
-            whole = _Made(
-                _Operation("write", (), False), (before, node), {}, (before, node)
-            )
+            whole = _Made(_Operation("write", (), False), (before, node), {}, (before, node))
             self._identity.write_whole(tensor, self._node(whole, 0, tensor))
         self._observer.seen(node, args, tensor)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from types import FrameType
 
 import torch
 
@@ -14,12 +15,12 @@ _HIDDEN = (_OWN, _TORCH)
 
 def source_line() -> str | None:
     """`file:line` of the innermost frame that belongs neither to torch nor to normdiag."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_HIDDEN) and not file.startswith("<"):
             return f"{_short(file)}:{frame.f_lineno}"
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None
 
 

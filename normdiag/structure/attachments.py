@@ -41,6 +41,8 @@ class StackFacts:
     adds: list[AddFacts]
     embedding_norms: tuple[NormFound, ...]
     final_norms: tuple[NormFound, ...]
+    regions: dict[AddFound, set[Node]]
+    """Per add: the nodes on its branch."""
 
 
 def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
@@ -65,7 +67,8 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
             facts[i - 1].stream_norms = link.norms[::-1]
     last, final = _after_last(chain, layers, finder)
     facts[-1].stream_norms = last
-    return StackFacts(chain, layers, facts, embedding, final)
+    regions = {a: finder.regions[a] for a in chain.adds}
+    return StackFacts(chain, layers, facts, embedding, final, regions)
 
 
 def _ownership(chain: Chain, layers: Layers) -> list[bool]:
@@ -128,9 +131,7 @@ def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
     )  # fmt: skip
 
 
-def _branch_end(
-    branch: Node, finder: StreamFinder
-) -> tuple[list[NormFound], list[Factor], Node]:
+def _branch_end(branch: Node, finder: StreamFinder) -> tuple[list[NormFound], list[Factor], Node]:
     """The norms and scales that a branch's output goes through last."""
     norms: list[NormFound] = []
     factors: list[Factor] = []

@@ -60,9 +60,8 @@ def _unmasked(node: Node) -> tuple[Node, Factor | None] | None:
 
 def _unscaled(node: Node) -> tuple[Node, Factor | None] | None:
     a, b = node.args[0], node.args[1]
-    if isinstance(a, Node) and a.is_data and isinstance(node.form, Normal):
-        if node.form.norm.node is node:
-            return None  # the normalisation itself
+    if isinstance(node.form, Normal) and node.form.norm.node is node:
+        return None  # the normalisation itself
     for value, scale in ((a, b), (b, a)):
         if not isinstance(value, Node) or not value.is_data:
             continue

@@ -159,3 +159,15 @@ def count_of(node: Node, axes: tuple[int, ...]) -> int:
     for axis in axes:
         count *= node.shape[axis]
     return count
+
+
+def norm_parameters(norms: list[NormFound]) -> set[str]:
+    """The names of the parameters that gains and biases derive from."""
+    names: set[str] = set()
+    stack = [p for n in norms for p in (*n.gains, *n.biases) if isinstance(p, Node)]
+    while stack:
+        node = stack.pop()
+        if node.name is not None:
+            names.add(node.name)
+        stack.extend(node.parents)
+    return names

@@ -38,10 +38,10 @@ def _group_norm(node: Node) -> NormFound | None:
 
 def _batch_norm(node: Node) -> NormFound | None:
     x = node.args[0]
-    weight, bias, _mean, variance = (*node.args[1:5], None, None, None)[:4]
+    weight, bias, _mean, variance = _padded(node, 5)[1:]
     floats = [a for a in node.args[5:] if isinstance(a, float)]
     eps = floats[-1] if floats else None
-    axes = (*([-len(x.shape)]), *range(2 - len(x.shape), 0))
+    axes = (-len(x.shape), *range(2 - len(x.shape), 0))
     found = _found(node, x, "batchnorm", axes, eps, (weight,), (bias,))
     if found is not None:
         found.running_var = variance if isinstance(variance, Node) else None
@@ -52,9 +52,7 @@ def _batch_norm(node: Node) -> NormFound | None:
 def _padded(node: Node, length: int) -> tuple[Any, ...]:
     names = ("input", "normalized_shape", "weight", "bias", "eps")
     values = [*node.args]
-    for name in names[len(values) :]:
-        if name in node.kwargs:
-            values.append(node.kwargs[name])
+    values += [node.kwargs[name] for name in names[len(values) :] if name in node.kwargs]
     return (*values, *[None] * (length - len(values)))[:length]
 
 

@@ -1,4 +1,4 @@
-"""Norms, known by what they compute: every operation's form, online, in the order of the forward."""
+"""Norms, known by what they compute: the form of every operation, as the forward runs."""
 
 from __future__ import annotations
 
@@ -237,9 +237,9 @@ def _added(node: Node) -> Form | None:
     if isinstance(left, Linear) and isinstance(right, Moment):
         return _centred(left, right, b, sign)
     for form, other in ((left, b), (right, a)):
-        if isinstance(form, Normal) and _same_call(node, form.norm):
-            if isinstance(other, Node) and not other.is_data and other.is_floating:
-                return _with_bias(node, form.norm, other)
+        is_learned = isinstance(other, Node) and not other.is_data and other.is_floating
+        if isinstance(form, Normal) and is_learned and _same_call(node, form.norm):
+            return _with_bias(node, form.norm, other)
     return None
 
 
@@ -279,20 +279,19 @@ def _clamped(node: Node) -> Form | None:
         return replace(form, eps=floor, eps_place="floor")
     if value is None:
         return None
-    place = "floor"
     if form.exponent == 1.0:
         value = value**0.5
-    return replace(form, eps=value, eps_place=place)
+    return replace(form, eps=value, eps_place="floor")
 
 
 def _multiplied_and_added(node: Node) -> Form | None:
     """addcmul(bias, normalised, gain)."""
     bias, a, b = node.args[:3]
     for form, gain in ((form_of(a), b), (form_of(b), a)):
-        if isinstance(form, Normal) and isinstance(gain, Node) and not gain.is_data:
-            if isinstance(bias, Node) and not bias.is_data:
-                _with_gain(node, form.norm, gain)
-                return _with_bias(node, form.norm, bias)
+        learned = all(isinstance(p, Node) and not p.is_data for p in (gain, bias))
+        if isinstance(form, Normal) and learned:
+            _with_gain(node, form.norm, gain)
+            return _with_bias(node, form.norm, bias)
     return None
 
 

@@ -47,7 +47,8 @@ ATTENTION = frozenset(
         "scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu",
         "_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_cudnn_attention", "_scaled_dot_product_attention_math",
-        "_scaled_dot_product_attention_math_for_mps", "_scaled_dot_product_fused_attention_overrideable",
+        "_scaled_dot_product_attention_math_for_mps",
+        "_scaled_dot_product_fused_attention_overrideable",
         "_flash_attention_forward", "_efficient_attention_forward", "flex_attention",
         "_native_multi_head_attention", "_transformer_encoder_layer_fwd",
     }
@@ -101,7 +102,7 @@ def part_axis(node: Node) -> int | None:
         return None
     source = node.parents[0]
     if node.op in ("split", "chunk", "split_with_sizes", "unsafe_split"):
-        axis = node.args[2] if len(node.args) > 2 else node.kwargs.get("dim", 0)
+        axis = int(node.args[2] if len(node.args) > 2 else node.kwargs.get("dim", 0))
     else:
-        axis = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+        axis = int(node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0))
     return axis if axis < 0 else axis - len(source.shape)

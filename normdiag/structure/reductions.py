@@ -43,9 +43,7 @@ def _reduced(node: Node, is_sum: bool) -> Form | None:
     if isinstance(form, Linear) and not form.is_centred:
         return Moment(form.source, axes, form.scale * times)
     if isinstance(form, Square) and form.axes in ((), axes):
-        return Power(
-            form.source, axes, form.is_centred, form.scale * times, count, mean=form.mean
-        )
+        return Power(form.source, axes, form.is_centred, form.scale * times, count, mean=form.mean)
     return None
 
 
@@ -109,9 +107,7 @@ def _self_product(node: Node) -> Form | None:
     if form is None:
         return None
     count = node.parents[0].shape[-1]
-    return Power(
-        form.source, (-1,), form.is_centred, form.scale**2 * count, count, mean=form.mean
-    )
+    return Power(form.source, (-1,), form.is_centred, form.scale**2 * count, count, mean=form.mean)
 
 
 def _without_views(node: Node) -> Node:

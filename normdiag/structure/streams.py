@@ -56,7 +56,7 @@ class StreamFinder:
         enclosing = self._enclosing()
         chains = []
         free = set(self.adds)
-        length = {}
+        length: dict[AddFound, int] = {}
         before: dict[AddFound, AddFound | None] = {}
         for add in self.adds:  # in topological order
             previous = self.by_node.get(links[add].source)
@@ -109,9 +109,7 @@ class StreamFinder:
         """The innermost add on whose branch each add lies."""
         inner: dict[AddFound, AddFound | None] = {}
         for add in self.adds:
-            holders = [
-                h for h in self.adds if h is not add and add.node in self.regions[h]
-            ]
+            holders = [h for h in self.adds if h is not add and add.node in self.regions[h]]
             inner[add] = min(holders, key=lambda h: len(self.regions[h])) if holders else None
         return inner
 

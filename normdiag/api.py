@@ -1,0 +1,58 @@
+"""The Python face of the pipeline: keyword arguments instead of an options object."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from normdiag.errors import UsageError
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from normdiag.pipeline import Options
+    from normdiag.report.report import Report
+
+
+def inspect(target: str | nn.Module, **options: Any) -> Report:
+    """Load, run, measure and judge one target.
+
+    Args:
+        target: a hub id, a directory, a `.safetensors` or `.gguf` file,
+            "package.module:factory", "file.py:factory", or any `torch.nn.Module`.
+        **options: the fields of `normdiag.Options`, among them `inputs=` (what forward takes: a
+            dict, a tuple or a tensor for one forward, a list of them for several), `texts=`,
+            `measure=("stream", "norms", "jacobians")`, `dtype=`, `device=`, `seed=`.
+
+    Raises:
+        UsageError: an option that does not exist, or that cannot be meant.
+        LoadError: no model came out of the target.
+        RunError: the model does not run on the inputs.
+    """
+    from normdiag import pipeline
+
+    return pipeline.inspect(target, options=_options(options))
+
+
+def trace(target: str | nn.Module, **options: Any) -> Report:
+    """As `inspect`, with every token's numbers at every site in `Report.trace`."""
+    from normdiag import pipeline
+
+    return pipeline.trace(target, options=_options(options))
+
+
+def _options(given: dict[str, Any]) -> Options:
+    from normdiag.pipeline import Options
+
+    known = [f.name for f in fields(Options)]
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise UsageError(
+            f"no option is called {', '.join(unknown)}", f"options are: {', '.join(known)}"
+        )
+    for name in ("measure", "texts", "select", "ignore"):
+        if isinstance(given.get(name), str):
+            given[name] = (given[name],)
+        elif given.get(name) is not None:
+            given[name] = tuple(given[name])
+    return Options(**given)

@@ -1,0 +1,132 @@
+"""Per-token statistics of one residual add, in float64, kept on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from normdiag.measure.rows import Tokens, chunk_size, chunks
+
+
+@dataclass(slots=True)
+class AddRows:
+    """One pass of one add. Vectors over all tokens, padding included."""
+
+    skip_square: torch.Tensor
+    branch_square: torch.Tensor
+    out_square: torch.Tensor
+    skip_branch: torch.Tensor
+    """<x, u>."""
+    skip_out: torch.Tensor
+    """<x, y>."""
+    max_abs: torch.Tensor
+    max_channel: torch.Tensor
+    kurtosis: torch.Tensor
+    median_abs: torch.Tensor
+    """Of |y| over valid tokens and channels: one number."""
+    pair_cosine: torch.Tensor
+    """Sum of cos(y_i, y_j) over pairs of valid tokens of one sequence."""
+    pairs: float
+
+
+def add_rows(
+    skip: torch.Tensor, branch: torch.Tensor, out: torch.Tensor, tokens: Tokens
+) -> AddRows:
+    """Statistics of y = x + u, each (tokens, features)."""
+    n, features = out.shape
+    like: dict[str, Any] = {"dtype": torch.float64, "device": out.device}
+    xx, uu, yy, xu, xy, kurtosis = (torch.empty(n, **like) for _ in range(6))
+    top = out.abs().max(-1)
+    step = chunk_size(features)
+    directions = _Directions(tokens, n, features, out.device)
+    for start in chunks(n, features):
+        part = slice(start, start + step)
+        x, u, y = skip[part].double(), branch[part].double(), out[part].double()
+        xx[part] = torch.linalg.vecdot(x, x)
+        uu[part] = torch.linalg.vecdot(u, u)
+        xu[part] = torch.linalg.vecdot(x, u)
+        xy[part] = torch.linalg.vecdot(x, y)
+        yy[part] = torch.linalg.vecdot(y, y)
+        kurtosis[part] = _kurtosis(y, yy[part])
+        directions.take(start, y, yy[part])
+    valid = out if tokens.valid is None else out[tokens.valid]
+    pair_cosine, pairs = directions.pairs()
+    return AddRows(
+        xx, uu, yy, xu, xy, top.values.double(), top.indices, kurtosis,
+        median(valid.abs()), pair_cosine, pairs,
+    )  # fmt: skip
+
+
+def _kurtosis(y: torch.Tensor, yy: torch.Tensor) -> torch.Tensor:
+    """E(y - m)^4 / (E(y - m)^2)^2 over channels, from raw moments."""
+    features = y.shape[-1]
+    squares = y * y
+    m1 = y.mean(-1)
+    m2 = yy / features
+    m3 = torch.linalg.vecdot(squares, y) / features
+    m4 = torch.linalg.vecdot(squares, squares) / features
+    variance = m2 - m1 * m1
+    fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
+    kurtosis: torch.Tensor = fourth / (variance * variance)
+    return kurtosis
+
+
+def median(values: torch.Tensor) -> torch.Tensor:
+    """The exact median, interpolated as numpy's, without a full sort."""
+    flat = values.reshape(-1)
+    if flat.numel() == 0:
+        return torch.tensor(float("nan"), dtype=torch.float64, device=values.device)
+    upper = flat.numel() // 2
+    if flat.device.type == "cpu" and flat.dtype in (torch.float32, torch.float64):
+        import numpy as np
+
+        at = (upper,) if flat.numel() % 2 else (upper - 1, upper)
+        parted = np.partition(flat.numpy(), at)
+        if np.isnan(parted[-1]):
+            return torch.tensor(float("nan"), dtype=torch.float64)
+        return torch.tensor(sum(float(parted[i]) for i in at) / len(at), dtype=torch.float64)
+    wide = flat.float() if flat.dtype in (torch.float16, torch.bfloat16) else flat
+    ordered = wide.sort().values
+    lower = upper if flat.numel() % 2 else upper - 1
+    return (ordered[lower].double() + ordered[upper].double()) / 2
+
+
+class _Directions:
+    """Sum over the tokens of a sequence of y/||y||: gives the mean cosine of pairs in O(n H)."""
+
+    def __init__(self, tokens: Tokens, n: int, features: int, device: torch.device) -> None:
+        self._defined = tokens.per_token == 1
+        self._tokens = tokens
+        rows = torch.arange(n, device=device)
+        if tokens.order == "time":
+            self._sequence = rows % tokens.sequences
+        else:
+            self._sequence = rows // max(tokens.positions, 1)
+        self._is_valid = torch.ones(n, dtype=torch.bool, device=device)
+        if tokens.valid is not None:
+            self._is_valid[:] = False
+            self._is_valid[tokens.valid] = True
+        size = (tokens.sequences, features) if self._defined else (0, features)
+        self._sums = torch.zeros(size, dtype=torch.float64, device=device)
+        self._counts = torch.zeros(size[0], dtype=torch.float64, device=device)
+
+    def take(self, start: int, y: torch.Tensor, yy: torch.Tensor) -> None:
+        if not self._defined:
+            return
+        part = slice(start, start + y.shape[0])
+        usable = self._is_valid[part] & (yy > 0)
+        unit = torch.where(usable[:, None], y / yy.sqrt()[:, None], 0.0)
+        sequence = self._sequence[part]
+        if self._tokens.sequences == 1:
+            self._sums[0] += unit.sum(0)
+        else:
+            self._sums.index_add_(0, sequence, unit)
+        self._counts.index_add_(0, sequence, usable.double())
+
+    def pairs(self) -> tuple[torch.Tensor, float]:
+        """Sum of cosines over unordered pairs, and how many pairs there are."""
+        totals = torch.linalg.vecdot(self._sums, self._sums) - self._counts
+        n = self._counts
+        return totals.sum() / 2, float((n * (n - 1)).sum() / 2)

@@ -1,0 +1,70 @@
+"""What was not understood: additions on the trunk, norms without a stream, modules never called."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from normdiag.evidence.coverage import Coverage, Skipped, UnexplainedAdd
+from normdiag.graph import Node
+from normdiag.measure.forward import Pass
+from normdiag.structure.describe import Sites
+
+_MOST = 50
+
+
+def cover(model: nn.Module, done: Pass, sites: Sites, skipped: list[Skipped]) -> Coverage:
+    """The honest margin of one forward."""
+    return Coverage(
+        unexplained_adds=tuple(
+            UnexplainedAdd(
+                module=n.frame.path,
+                line=n.line,
+                shape=n.shape,
+                why="both operands are activations of stream width and neither is computed "
+                "from the other",
+            )
+            for n in _unexplained(done, sites)[:_MOST]
+        ),
+        unexplained_norms=tuple(
+            name for norm, name in sites.norms.items()
+            if sites.attachments[norm].role == "unattached"
+        ),
+        modules_not_called=_not_called(model, done),
+        skipped=tuple(skipped),
+        operations=len(done.graph),
+    )  # fmt: skip
+
+
+def _unexplained(done: Pass, sites: Sites) -> list[Node]:
+    """Additions of stream width on the trunk itself, between a stack's first and last add."""
+    found = []
+    stacks = list(sites.stacks.values())
+    absorbed = {a.node for a in done.reading.adds if a.is_absorbed}
+    for node in done.reading.plain_additions:
+        for stack in stacks:
+            first, last = stack.adds[0].add, stack.adds[-1].add
+            if (
+                node.shape[-1] == stack.chain.width
+                and first.index < node.index < last.index
+                and node not in absorbed
+                and not any(node in r for r in stack.regions.values())
+            ):
+                found.append(node)
+                break
+    return found
+
+
+def _not_called(model: nn.Module, done: Pass) -> tuple[str, ...]:
+    """Modules with parameters of their own that neither ran nor had a parameter used."""
+    used = {
+        p.name for node in done.graph for p in node.parents if p.op in ("parameter", "buffer")
+    }  # fmt: skip
+    called = done.graph.calls
+    names = []
+    for path, module in model.named_modules():
+        own = [n for n, _ in module.named_parameters(recurse=False)]
+        if not own or path in called:
+            continue
+        if not any(f"{path}.{n}" in used for n in own):
+            names.append(path)
+    return tuple(names)

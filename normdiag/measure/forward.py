@@ -1,0 +1,114 @@
+"""One forward pass of the model, read and measured; the model is left as it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from normdiag.capture.recorder import Recorder
+from normdiag.capture.scopes import Scopes
+from normdiag.errors import RunError
+from normdiag.graph import Graph, Node
+from normdiag.measure.observer import SiteObserver, Wanted
+from normdiag.measure.padding import Layouts, tensors_of
+from normdiag.measure.rows import Sampler, TokenLayout
+from normdiag.structure.attachments import StackFacts
+from normdiag.structure.reading import Reading
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one forward gave."""
+
+    reading: Reading
+    graph: Graph
+    stacks: list[StackFacts]
+    sites: SiteObserver
+    layouts: Layouts
+    is_finite: bool
+    """Whether every norm input, every add and the output were finite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How many tokens are kept for replay, closure and Jacobians (None: all), and the seed."""
+
+    tokens: int | None = 16
+    seed: int = 0
+
+
+def run(model: nn.Module, inputs: Mapping[str, Any], wanted: Wanted, sampling: Sampling) -> Pass:
+    """Run `model(**inputs)` once under the recorder."""
+    reading = Reading()
+    late: dict[str, Layouts] = {}
+
+    def layout_of(node: Node) -> TokenLayout:
+        return late["layouts"].of(node)
+
+    sites = SiteObserver(reading, layout_of, Sampler(sampling.tokens, sampling.seed), wanted)
+    with quiet_model(model), torch.no_grad(), Scopes(model) as scopes:
+        recorder = Recorder(model, scopes, sites)
+        late["layouts"] = Layouts(inputs, recorder.graph)
+        for name, value in inputs.items():
+            recorder.bind_inputs(tensors_of(name, value))
+        with recorder:
+            output = call(model, inputs)
+        recorder.graph.calls = scopes.calls
+    finite = all(
+        bool(torch.isfinite(t).all()) for _, t in tensors_of("", _parts(output))
+        if t.is_floating_point() and t.device.type != "meta"
+    )  # fmt: skip
+    finite = finite and sites.are_finite()
+    return Pass(reading, recorder.graph, reading.stacks(), sites, late["layouts"], finite)
+
+
+def call(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
+    """The model's forward; whatever it raises is told with the inputs that it was given."""
+    positional = [v for k, v in inputs.items() if k.startswith("arg")]
+    named = {k: v for k, v in inputs.items() if not k.startswith("arg")}
+    try:
+        return model(*positional, **named)
+    except Exception as error:
+        given = ", ".join(_described(k, v) for k, v in inputs.items())
+        raise RunError(
+            f"the model's forward raised {type(error).__name__}: {error}",
+            f"it was called with {given or 'nothing'}; give exactly what it takes with "
+            "--inputs FILE, or inputs= from Python",
+        ) from error
+
+
+def _described(name: str, value: Any) -> str:
+    if isinstance(value, torch.Tensor):
+        kind = str(value.dtype).removeprefix("torch.")
+        return f"{name} {kind}{list(value.shape)}"
+    return f"{name} {type(value).__name__}"
+
+
+def _parts(output: Any) -> Any:
+    return dict(output) if isinstance(output, Mapping) else output
+
+
+@contextmanager
+def quiet_model(model: nn.Module) -> Iterator[None]:
+    """In eval mode and without torch's fused encoder layer meanwhile; then as it was found.
+
+    The fused layer would hide a whole layer in one operation. The random state is kept too: a
+    model may draw noise.
+    """
+    was_fast = torch.backends.mha.get_fastpath_enabled()
+    training = [m for m in model.modules() if m.training]
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.backends.mha.set_fastpath_enabled(False)
+            for module in training:
+                module.training = False
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(was_fast)
+            for module in training:
+                module.training = True

@@ -1,0 +1,56 @@
+"""The conditioning of each norm's Jacobian, by the closed form, on sampled tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+
+from normdiag.evidence.norm_inputs import NormJacobian
+from normdiag.measure.learned import LearnedValues
+from normdiag.measure.observer import NormRecord
+from normdiag.measure.summaries import Numbers, least, worst
+from normdiag.numerics.norm_jacobian import prepare
+
+
+def norm_jacobian(records: Sequence[NormRecord], learned: LearnedValues) -> NormJacobian | None:
+    """None for norms whose Jacobian has another form (batch norms, L2 floors, DyT)."""
+    norm = records[0].found
+    if norm.kind not in ("layernorm", "rmsnorm") or norm.eps_place != "inside":
+        return None
+    rows = torch.cat([r.input_rows.detach().cpu() for r in records])
+    gain = learned.gain_vector(norm)
+    features = rows.shape[-1]
+    if rows.shape[0] == 0 or (norm.gains and (gain is None or gain.numel() != features)):
+        return None
+    # y = f z / sqrt(c m2 + eps) is y = (f / sqrt(c)) z / sqrt(m2 + eps / c)
+    outer = norm.factor / norm.variance_scale**0.5
+    if outer != 1.0:
+        gain = (torch.ones(features, dtype=torch.float64) if gain is None else gain) * outer
+    spectrum = prepare(
+        gain,
+        kind="layernorm" if norm.is_centred else "rmsnorm",
+        features=features,
+        eps=(learned.eps(norm) or 0.0) / norm.variance_scale,
+    )
+    extremes = spectrum.extremes(rows)
+    sigma_max = extremes.sigma_max.numpy()
+    if np.isnan(sigma_max).all():
+        return None
+    sigma_min = _defined(extremes.sigma_min)
+    kappa = _defined(extremes.kappa)
+    radial = _defined(extremes.radial)
+    return NormJacobian(
+        sigma_max=worst(sigma_max[~np.isnan(sigma_max)]),
+        sigma_min=None if sigma_min is None else least(sigma_min),
+        kappa=None if kappa is None else worst(kappa),
+        radial=None if radial is None else worst(radial),
+        tokens=int(rows.shape[0]),
+    )
+
+
+def _defined(values: torch.Tensor) -> Numbers | None:
+    array = values.numpy()
+    array = array[~np.isnan(array)]
+    return array if array.size else None

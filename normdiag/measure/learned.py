@@ -1,0 +1,108 @@
+"""The learned values found in the graph: gains, biases, epsilons, scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from normdiag.evidence.architecture import Gain, Scale
+from normdiag.graph import Node
+from normdiag.structure.flow import Factor
+from normdiag.structure.forms import NormFound
+
+
+class LearnedValues:
+    """Reads the operands that the observer kept. Implements `structure.describe.Learned`."""
+
+    def __init__(self, values: Mapping[Node, torch.Tensor]) -> None:
+        self._values = values
+
+    def values(self, node: Node) -> torch.Tensor | None:
+        """The tensor behind a learned node, where it was kept."""
+        return self._values.get(node)
+
+    def gain_vector(self, norm: NormFound) -> torch.Tensor | None:
+        """The effective gain as (features,) in float64, None for a norm without one."""
+        return self._vector(norm, norm.gains)
+
+    def bias_vector(self, norm: NormFound) -> torch.Tensor | None:
+        """The bias as (features,) in float64, None for a norm without one."""
+        return self._vector(norm, norm.biases)
+
+    def _vector(self, norm: NormFound, parts: list[Node | float]) -> torch.Tensor | None:
+        product: torch.Tensor | None = None
+        for part in parts:
+            value = self._values.get(part) if isinstance(part, Node) else torch.tensor(part)
+            if value is None or value.device.type == "meta":
+                return None
+            flat = value.detach().double().cpu().reshape(-1)
+            product = flat if product is None else product * flat
+        if product is None:
+            return None
+        if product.numel() == 1:
+            return product.expand(norm.count)
+        return product
+
+    def gain(self, norm: NormFound) -> Gain | None:
+        gain = self.gain_vector(norm)
+        if gain is None or gain.numel() == 0:
+            return None
+        finite = gain[torch.isfinite(gain)]
+        sizes = finite.abs()
+        none = float("nan")
+        return Gain(
+            rms=float(finite.square().mean().sqrt()) if finite.numel() else none,
+            min_abs=float(sizes.min()) if finite.numel() else none,
+            max_abs=float(sizes.max()) if finite.numel() else none,
+            zeros=int((gain == 0).sum()),
+            nonfinite=int(gain.numel() - finite.numel()),
+            negatives=int((gain < 0).sum()),
+        )
+
+    def bias_rms(self, norm: NormFound) -> float | None:
+        bias = self.bias_vector(norm)
+        return None if bias is None else float(bias.square().mean().sqrt())
+
+    def eps(self, norm: NormFound) -> float | None:
+        if not isinstance(norm.eps, Node):
+            return norm.eps
+        value = self._values.get(norm.eps)
+        return None if value is None or value.numel() != 1 else float(value)
+
+    def scale(self, factors: tuple[Factor, ...]) -> Scale:
+        if not factors:
+            return Scale(kind="none")
+        learned = any(isinstance(f.value, Node) and is_learned(f.value) for f in factors)
+        product = self.scale_vector(factors)
+        kind = "learned" if learned else "constant"
+        if product is None:
+            return Scale(kind=kind)  # type: ignore[arg-type]
+        if product.numel() == 1:
+            return Scale(kind=kind, value=float(product))  # type: ignore[arg-type]
+        return Scale(
+            kind=kind,  # type: ignore[arg-type]
+            rms=float(product.square().mean().sqrt()),
+            min=float(product.min()),
+            max=float(product.max()),
+        )
+
+    def scale_vector(self, factors: tuple[Factor, ...]) -> torch.Tensor | None:
+        """The product of all factors, (1,) or (features,), None where one is not known."""
+        product = torch.ones(1, dtype=torch.float64)
+        for factor in factors:
+            if isinstance(factor.value, Node):
+                value = self._values.get(factor.value)
+                if value is None or value.device.type == "meta":
+                    return None
+                product = product * value.detach().double().cpu().reshape(-1)
+            else:
+                product = product * factor.value
+        return product
+
+
+def is_learned(node: Node) -> bool:
+    """Whether a parameter is among what `node` derives from."""
+    if node.op == "parameter":
+        return True
+    return any(is_learned(p) for p in node.parents)

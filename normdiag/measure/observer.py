@@ -1,0 +1,214 @@
+"""Sees every operation of the forward and measures norms and residual adds as they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from normdiag.capture.sourceline import source_line
+from normdiag.graph import Node
+from normdiag.measure.add_statistics import AddRows, add_rows
+from normdiag.measure.norm_statistics import NormRows, norm_rows
+from normdiag.measure.rows import Sampler, TokenLayout, Tokens, to_rows
+from normdiag.structure.features import feature_axis
+from normdiag.structure.forms import Linear, Moment, NormFound, base, linear
+from normdiag.structure.reading import Reading
+from normdiag.structure.residuals import ADDITIONS, AddFound
+
+SMALL = 1 << 16
+"""Learned values and statistics up to this many elements are kept; activations never are."""
+
+
+@dataclass(slots=True)
+class NormRecord:
+    """What one pass saw of one norm."""
+
+    found: NormFound
+    tokens: Tokens
+    statistics: NormRows | None
+    rows: torch.Tensor
+    """Indices of the sampled rows."""
+    input_rows: torch.Tensor
+    output_rows: torch.Tensor | None = None
+
+
+@dataclass(slots=True)
+class AddRecord:
+    """What one pass saw of one residual add."""
+
+    found: AddFound
+    tokens: Tokens
+    statistics: AddRows | None
+    rows: torch.Tensor
+    skip_rows: torch.Tensor
+    branch_rows: torch.Tensor
+    out_rows: torch.Tensor
+    lead: tuple[int, ...]
+    axis: int
+
+
+@dataclass(slots=True)
+class Wanted:
+    """What to measure beyond structure and replay."""
+
+    stream: bool = True
+    norms: bool = True
+
+
+@dataclass(slots=True)
+class SiteObserver:
+    """The recorder's observer. Keeps per-token numbers, a few sampled rows, and learned vectors."""
+
+    reading: Reading
+    layout_of: Callable[[Node], TokenLayout]
+    sampler: Sampler
+    wanted: Wanted
+    norms: dict[NormFound, NormRecord] = field(default_factory=dict)
+    adds: dict[AddFound, AddRecord] = field(default_factory=dict)
+    values: dict[Node, torch.Tensor] = field(default_factory=dict)
+    """Small tensors that are not activations: gains, scales, means per token."""
+    recent: dict[Node, torch.Tensor] = field(default_factory=dict)
+    """The latest add and norm results: one of them is what the head receives."""
+    _latest: dict[AddFound, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
+    """Operands of the latest two adds: a second branch of the same stream value may follow."""
+
+    def wants_operand(self, op: str, args: tuple[Any, ...]) -> bool:
+        if op not in ADDITIONS or len(args) < 2:
+            return False
+        a, b = args[0], args[1]
+        return (
+            isinstance(a, torch.Tensor)
+            and isinstance(b, torch.Tensor)
+            and a.dim() >= 2
+            and a.is_floating_point()
+            and a.shape == b.shape
+        )
+
+    def seen(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
+        norm = self.reading.norm(node)
+        if norm is not None:
+            self._keep_learned(node, args)
+            if norm.node is node:
+                node.line = source_line()
+                self._norm(norm, node, args)
+            self._norm_output(norm, output)
+            return
+        if isinstance(node.form, Moment) and output.numel() <= SMALL:
+            self.values[node] = output
+        elif node.op in ("mul", "div", "add", "addcmul"):
+            self._keep_learned(node, args)
+        if node.op in ADDITIONS:
+            add = self.reading.add(node)
+            if add is not None:
+                node.line = source_line()
+                self._add(add, args, output)
+            elif node.is_data and len(node.shape) >= 2:
+                node.line = source_line() if self._is_plain(node) else None
+
+    def are_finite(self) -> bool:
+        """Whether every measured norm input and add was, padding included."""
+        norms = (r.statistics.square_sum for r in self.norms.values() if r.statistics)
+        adds = (r.statistics.out_square for r in self.adds.values() if r.statistics)
+        return all(bool(torch.isfinite(t).all()) for t in (*norms, *adds))
+
+    def _is_plain(self, node: Node) -> bool:
+        plain = self.reading.plain_additions
+        return bool(plain) and plain[-1] is node
+
+    def _keep_learned(self, node: Node, args: tuple[Any, ...]) -> None:
+        for operand, value in zip(node.args, args, strict=False):
+            if (
+                isinstance(operand, Node)
+                and not operand.is_data
+                and isinstance(value, torch.Tensor)
+                and value.numel() <= SMALL
+                and value.is_floating_point()
+            ):
+                self.values.setdefault(operand, value)
+
+    def _norm(self, norm: NormFound, node: Node, args: tuple[Any, ...]) -> None:
+        if norm.kind == "dyt":
+            return
+        x = self._input_of(norm, node, args)
+        if x is None:
+            return
+        rows = to_rows(x, norm.axes, norm.groups)
+        tokens = self.layout_of(node).tokens(_lead(x, norm.axes), norm.groups)
+        statistics = None
+        if self.wanted.norms:
+            statistics = norm_rows(rows, norm.is_centred, tokens.valid)
+        picked = self.sampler.rows(rows.shape[0], tokens.valid, rows.device)
+        self.norms[norm] = NormRecord(norm, tokens, statistics, picked, rows[picked].clone())
+
+    def _input_of(self, norm: NormFound, node: Node, args: tuple[Any, ...]) -> torch.Tensor | None:
+        """x itself, from the operand that is normalised."""
+        if norm.fused:
+            return args[0] if isinstance(args[0], torch.Tensor) else None
+        for operand, value in zip(node.args, args, strict=False):
+            if not isinstance(operand, Node) or not isinstance(value, torch.Tensor):
+                continue
+            form = linear(operand)
+            if isinstance(form, Linear) and _is_of(form, norm):
+                x = value if form.scale == 1.0 else value / form.scale
+                if form.is_centred:
+                    mean = self.values.get(form.mean) if form.mean is not None else None
+                    return None if mean is None else x + mean
+                return x
+        return None
+
+    def _norm_output(self, norm: NormFound, output: torch.Tensor) -> None:
+        record = self.norms.get(norm)
+        if record is not None:
+            record.output_rows = to_rows(output, norm.axes, norm.groups)[record.rows].clone()
+        self._remember(norm.node, output)
+
+    def _remember(self, node: Node, output: torch.Tensor) -> None:
+        self.recent.pop(node, None)
+        self.recent[node] = output
+        while len(self.recent) > 3:
+            del self.recent[next(iter(self.recent))]
+
+    def _add(self, add: AddFound, args: tuple[Any, ...], output: torch.Tensor) -> None:
+        skip, branch = args[add.skip_index], args[1 - add.skip_index]
+        if add.absorbed is not None:
+            earlier = self._latest.get(add.absorbed)
+            self.adds.pop(add.absorbed, None)
+            if earlier is None:
+                return
+            skip, branch = earlier[0], earlier[1] + args[add.node.args.index(add.branches[-1])]
+        elif add.node.op == "sub":
+            skip, branch = (skip, -branch) if add.skip_index == 0 else (-skip, branch)
+        elif add.node.op in ("lerp", "addcmul"):
+            branch = output - skip
+        elif add.node.kwargs.get("alpha", 1) != 1 and add.skip_index == 0:
+            branch = branch * add.node.kwargs["alpha"]
+        if branch.shape != output.shape:
+            branch = branch.expand_as(output)
+        self._latest[add] = (skip, branch)
+        while len(self._latest) > 2:
+            del self._latest[next(iter(self._latest))]
+        axis = feature_axis(add.branches[-1])
+        lead = _lead(output, (axis,))
+        x, u, y = (to_rows(t, (axis,)) for t in (skip, branch, output))
+        tokens = self.layout_of(add.node).tokens(lead)
+        statistics = add_rows(x, u, y, tokens) if self.wanted.stream else None
+        picked = self.sampler.rows(y.shape[0], tokens.valid, y.device)
+        self.adds[add] = AddRecord(
+            add, tokens, statistics, picked,
+            x[picked].clone(), u[picked].clone(), y[picked].clone(), lead, axis,
+        )  # fmt: skip
+        self._remember(add.node, output)
+
+
+def _is_of(form: Linear, norm: NormFound) -> bool:
+    source = base(form.source)
+    return source is norm.source or any(base(p) is norm.source for p in source.parents[:1])
+
+
+def _lead(x: torch.Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
+    rank = x.dim()
+    reduced = {a + rank for a in axes}
+    return tuple(size for i, size in enumerate(x.shape) if i not in reduced)

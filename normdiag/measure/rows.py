@@ -1,0 +1,138 @@
+"""Tensors as rows of tokens: which axes are tokens, which tokens are padding, which are sampled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+CHUNK_ELEMENTS = 1 << 16
+"""Temporaries in float64 stay in the cache: larger ones cost several times as much."""
+
+
+def to_rows(x: torch.Tensor, axes: tuple[int, ...], groups: int = 1) -> torch.Tensor:
+    """(tokens, features): `axes` (negative) flattened last, all others flattened first.
+
+    With groups the first reduced axis (channels) is split, each group being a row of its own.
+    """
+    rank = x.dim()
+    reduced = [a + rank for a in axes]
+    kept = [a for a in range(rank) if a not in reduced]
+    if reduced != list(range(rank - len(reduced), rank)):
+        x = x.permute(*kept, *reduced)
+    lead = x.shape[: len(kept)]
+    rows = 1
+    for size in lead:
+        rows *= size
+    return x.reshape(rows * groups, -1)
+
+
+def chunks(rows: int, features: int) -> range:
+    """Starts of row chunks of about CHUNK_ELEMENTS."""
+    return range(0, max(rows, 1), max(1, CHUNK_ELEMENTS // max(features, 1)))
+
+
+def chunk_size(features: int) -> int:
+    """Rows per chunk."""
+    return max(1, CHUNK_ELEMENTS // max(features, 1))
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """The attention mask of one input: True where a token is real. Shape (sequences, positions)."""
+
+    mask: torch.Tensor
+
+    @property
+    def tokens(self) -> int:
+        return int(self.mask.sum())
+
+
+@dataclass(slots=True)
+class Tokens:
+    """Which rows of a site are tokens, and which token each row is."""
+
+    valid: torch.Tensor | None
+    """Indices of rows that are not padding; None where all are tokens."""
+    sequences: int
+    positions: int
+    per_token: int
+    """Rows per token (heads of a q/k norm, groups)."""
+    order: str
+    """"batch": rows run sequence by sequence; "time": position by position."""
+
+    def token_of(self, row: int) -> tuple[int, int]:
+        """Sequence and position of a row."""
+        token = row // self.per_token
+        if self.order == "time":
+            return token % self.sequences, token // self.sequences
+        return divmod(token, max(self.positions, 1))
+
+
+class TokenLayout:
+    """Finds the tokens of a site from its shape and the padding that applies to it."""
+
+    def __init__(self, sequences: int, positions: int, padding: Padding | None) -> None:
+        self.sequences = sequences
+        self.positions = positions
+        full = padding is None or bool(padding.mask.all())
+        self._mask = None if full or padding is None else padding.mask.bool()
+        self._cache: dict[tuple[tuple[int, ...], int], Tokens] = {}
+
+    def tokens(self, lead: tuple[int, ...], groups: int = 1) -> Tokens:
+        """`lead`: the sizes of the axes that are not reduced, in order."""
+        key = (lead, groups)
+        if key not in self._cache:
+            self._cache[key] = self._read(lead, groups)
+        return self._cache[key]
+
+    def _read(self, lead: tuple[int, ...], groups: int) -> Tokens:
+        b, s = self.sequences, self.positions
+        rows = groups
+        for size in lead:
+            rows *= size
+        if lead[:1] == (b * s,) or (lead[:2] == (b, s)):
+            per = rows // (b * s)
+            return Tokens(self._valid(self._mask, per), b, s, per, "batch")
+        if lead[:2] == (s, b):
+            mask = None if self._mask is None else self._mask.T
+            return Tokens(self._valid(mask, rows // (b * s)), b, s, rows // (b * s), "time")
+        if len(lead) == 3 and lead[0] == b and lead[2] == s:  # (batch, heads, positions)
+            mask = None
+            if self._mask is not None:
+                mask = self._mask[:, None, :].expand(b, lead[1], s)
+            return Tokens(self._valid(mask, groups), b * lead[1], s, groups, "batch")
+        first = lead[0] if len(lead) > 1 else 1
+        return Tokens(None, first, rows // max(first, 1), 1, "batch")
+
+    @staticmethod
+    def _valid(mask: torch.Tensor | None, per: int) -> torch.Tensor | None:
+        if mask is None:
+            return None
+        flat = mask.reshape(-1)
+        if per > 1:
+            flat = flat.repeat_interleave(per)
+        return flat.nonzero().flatten()
+
+
+class Sampler:
+    """A seeded sample of rows, the same for every site with the same rows."""
+
+    def __init__(self, size: int | None, seed: int) -> None:
+        self.size = size
+        self._seed = seed
+        self._cache: dict[tuple[int, int | None], torch.Tensor] = {}
+
+    def rows(self, count: int, valid: torch.Tensor | None, device: torch.device) -> torch.Tensor:
+        """Sorted row indices, at most `size` of those that are not padding."""
+        key = (count, None if valid is None else id(valid))
+        if key not in self._cache:
+            available = count if valid is None else int(valid.numel())
+            if self.size is None or available <= self.size:
+                pick = torch.arange(available)
+            else:
+                generator = torch.Generator().manual_seed(self._seed)
+                pick = torch.randperm(available, generator=generator)[: self.size].sort().values
+            pick = pick.to(device)
+            self._cache[key] = pick if valid is None else valid[pick]
+        return self._cache[key]

@@ -1,0 +1,100 @@
+"""What the residual stream does: from the passes' per-token statistics to one AddMeasurement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from normdiag.evidence.stream import AddMeasurement, Position
+from normdiag.measure.add_statistics import AddRows
+from normdiag.measure.observer import AddRecord
+from normdiag.measure.summaries import Numbers, typical
+
+
+@dataclass(frozen=True, slots=True)
+class TokenNumbers:
+    """The per-token numbers of one add over all passes, padding left out."""
+
+    skip: Numbers
+    branch: Numbers
+    out: Numbers
+    cosine: Numbers
+    angle: Numbers
+    max_abs: Numbers
+    max_channel: Numbers
+    kurtosis: Numbers
+    sequence: Numbers
+    position: Numbers
+
+    @property
+    def update_ratio(self) -> Numbers:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.branch / self.skip)
+
+
+def token_numbers(records: Sequence[AddRecord], first_sequence: Sequence[int]) -> TokenNumbers:
+    """`first_sequence[i]` is the number of the first sequence of pass i."""
+    parts = [
+        _numbers(r, r.statistics, first)
+        for r, first in zip(records, first_sequence, strict=True)
+        if r.statistics is not None
+    ]
+    return TokenNumbers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _numbers(record: AddRecord, rows: AddRows, first: int) -> tuple[Numbers, ...]:
+    tokens = record.tokens
+    n = rows.out_square.numel()
+    valid = np.arange(n) if tokens.valid is None else tokens.valid.cpu().numpy()
+    xx, uu, yy = (_host(t)[valid] for t in (rows.skip_square, rows.branch_square, rows.out_square))
+    xu, xy = (_host(t)[valid] for t in (rows.skip_branch, rows.skip_out))
+    skip, branch, out = np.sqrt(xx), np.sqrt(uu), np.sqrt(yy)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        cosine = np.where((skip > 0) & (branch > 0), xu / (skip * branch), 0.0)
+        turn = np.where((skip > 0) & (out > 0), xy / (skip * out), 1.0)
+        angle = np.degrees(np.arccos(np.clip(turn, -1.0, 1.0)))
+    where = np.array([tokens.token_of(int(r)) for r in valid]).reshape(-1, 2)
+    return (
+        skip, branch, out, cosine, angle,
+        _host(rows.max_abs)[valid], _host(rows.max_channel)[valid], _host(rows.kurtosis)[valid],
+        where[:, 0] + first, where[:, 1],
+    )  # fmt: skip
+
+
+def measure_add(
+    records: Sequence[AddRecord], first_sequence: Sequence[int]
+) -> tuple[AddMeasurement, TokenNumbers] | None:
+    """All passes of one add as one measurement; None where no statistics were asked for."""
+    rows = [r.statistics for r in records if r.statistics is not None]
+    if not rows:
+        return None
+    numbers = token_numbers(records, first_sequence)
+    if numbers.out.size == 0:
+        return None
+    at = int(np.argmax(numbers.max_abs))
+    pairs = sum(r.pairs for r in rows)
+    cosines = sum(float(r.pair_cosine) for r in rows)
+    medians = [float(r.median_abs) for r in rows]
+    measurement = AddMeasurement(
+        tokens=numbers.out.size,
+        skip_norm=typical(numbers.skip),
+        branch_norm=typical(numbers.branch),
+        out_norm=typical(numbers.out),
+        update_ratio=typical(numbers.update_ratio),
+        cosine=typical(numbers.cosine),
+        angle_deg=typical(numbers.angle),
+        max_abs=float(numbers.max_abs[at]),
+        max_channel=int(numbers.max_channel[at]),
+        max_token=Position(sequence=int(numbers.sequence[at]), position=int(numbers.position[at])),
+        median_abs=float(np.median(medians)),
+        token_cosine=cosines / pairs if pairs else None,
+        kurtosis=typical(numbers.kurtosis),
+    )
+    return measurement, numbers
+
+
+def _host(tensor: torch.Tensor) -> Numbers:
+    return tensor.detach().double().cpu().numpy()

@@ -1,0 +1,89 @@
+"""The static pass: every floating tensor of the checkpoint, of modules never called too."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import torch
+
+from normdiag.evidence.weights import StaticPass, Tensor
+
+
+def static_pass(
+    tensors: Iterable[tuple[str, torch.Tensor]],
+    loaded: Mapping[str, torch.Tensor],
+    *,
+    keep_vectors: bool,
+) -> tuple[StaticPass, str]:
+    """One look at every tensor as stored; also the digest of all of them.
+
+    `loaded` are the model's tensors of the same names. `keep_vectors` keeps a line for every
+    one-dimensional tensor: the gains and biases, where no graph says which those are.
+    """
+    noted: list[Tensor] = []
+    vectors: list[Tensor] = []
+    dtypes: Counter[str] = Counter()
+    count = elements = nonfinite = 0
+    digest = hashlib.sha256()
+    for name, stored in tensors:
+        tensor = stored.detach()
+        digest.update(_fingerprint(name, tensor))
+        if not tensor.is_floating_point() or tensor.numel() == 0:
+            continue
+        line = _look(name, tensor, loaded.get(name))
+        count += 1
+        elements += line.elements
+        nonfinite += line.nonfinite
+        dtypes[line.dtype] += 1
+        if line.nonfinite or (line.zeros == line.elements and tensor.dim() >= 2):
+            noted.append(line)
+        if keep_vectors and tensor.dim() == 1:
+            vectors.append(line)
+    found = StaticPass(
+        tensors=count,
+        elements=elements,
+        nonfinite=nonfinite,
+        dtypes=dict(dtypes),
+        noted=tuple(noted),
+        vectors=tuple(vectors),
+    )
+    return found, digest.hexdigest()
+
+
+def _look(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> Tensor:
+    is_narrow = tensor.element_size() == 1  # float8 has no arithmetic
+    values = tensor.float() if is_narrow else tensor
+    low, high = (float(v) for v in torch.aminmax(values))
+    largest = max(abs(low), abs(high))
+    bad, first = 0, None
+    if not (low - low == 0 and high - high == 0):  # inf - inf and NaN are not 0
+        finite = torch.isfinite(values)
+        bad = int(values.numel() - finite.sum())
+        first = tuple(int(i) for i in (~finite).nonzero()[0])
+        kept = values[finite]
+        largest = float(kept.abs().max()) if kept.numel() else float("nan")
+    return Tensor(
+        name=name,
+        shape=tuple(tensor.shape),
+        dtype=_dtype(tensor),
+        loaded_dtype=None if loaded is None else _dtype(loaded),
+        nonfinite=bad,
+        zeros=int(values.numel() - torch.count_nonzero(values)),
+        elements=values.numel(),
+        max_abs=largest,
+        first_nonfinite=first,
+    )
+
+
+def _fingerprint(name: str, tensor: torch.Tensor) -> bytes:
+    """Name, dtype, shape and crc32 of the bytes."""
+    flat = tensor.cpu().contiguous().reshape(-1)
+    crc = zlib.crc32(flat.view(torch.uint8).numpy().data) if flat.numel() else 0
+    return f"{name}|{_dtype(tensor)}|{tuple(tensor.shape)}|{crc:08x}\n".encode()
+
+
+def _dtype(tensor: torch.Tensor) -> str:
+    return str(tensor.dtype).removeprefix("torch.")

@@ -1,0 +1,215 @@
+"""From the facts of a forward to the evidence: stacks, norms and residual adds with their ids."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Protocol
+
+from normdiag.evidence.architecture import (
+    Architecture,
+    Gain,
+    Norm,
+    NormKind,
+    ResidualAdd,
+    Scale,
+    ScaleKind,
+    Stack,
+)
+from normdiag.graph import Graph
+from normdiag.structure.attachments import StackFacts
+from normdiag.structure.drawing import draw_add, draw_stack
+from normdiag.structure.flow import Factor, computed_from
+from normdiag.structure.forms import NormFound
+from normdiag.structure.naming import add_ids, norm_ids, stack_ids
+from normdiag.structure.placement import placement_of, placement_of_stack
+from normdiag.structure.residuals import AddFound
+from normdiag.structure.roles import Attachment, attachments_of
+
+
+class Learned(Protocol):
+    """What the learned values found in the graph are. The observing half implements it."""
+
+    def gain(self, norm: NormFound) -> Gain | None:
+        """The effective gain."""
+
+    def bias_rms(self, norm: NormFound) -> float | None:
+        """Root mean square of the bias, None without one."""
+
+    def eps(self, norm: NormFound) -> float | None:
+        """The epsilon that was added."""
+
+    def scale(self, factors: tuple[Factor, ...]) -> Scale:
+        """The product of the scales passed."""
+
+
+@dataclass(slots=True)
+class Sites:
+    """An architecture and which found norm and add each of its ids is."""
+
+    architecture: Architecture
+    norms: dict[NormFound, str]
+    adds: dict[AddFound, str]
+    stacks: dict[str, StackFacts]
+    attachments: dict[NormFound, Attachment]
+
+
+def describe(
+    graph: Graph, norms: list[NormFound], stacks: list[StackFacts], learned: Learned
+) -> Sites:
+    """Everything that was found, in the order of the forward."""
+    ids = norm_ids(graph, norms)
+    adds = add_ids(stacks)
+    names = stack_ids(stacks)
+    attachments = attachments_of(stacks, norms)
+    described_adds: list[ResidualAdd] = []
+    described_stacks = []
+    for name, stack in zip(names, stacks, strict=True):
+        rows = _adds(name, stack, ids, adds, learned)
+        described_adds += rows
+        described_stacks.append(_stack(name, stack, rows, ids, attachments, learned))
+    order = {a: f.add.index for s in stacks for f in s.adds for a in (adds[f.add],)}
+    described_adds.sort(key=lambda a: order[a.id])
+    architecture = Architecture(
+        stacks=tuple(described_stacks),
+        norms=tuple(_norm(n, ids, graph, names, attachments[n], learned) for n in norms),
+        residual_adds=tuple(described_adds),
+    )
+    return Sites(architecture, ids, adds, dict(zip(names, stacks, strict=True)), attachments)
+
+
+def _norm(
+    norm: NormFound,
+    ids: dict[NormFound, str],
+    graph: Graph,
+    stacks: list[str],
+    attachment: Attachment,
+    learned: Learned,
+) -> Norm:
+    frame = norm.node.frame
+    kind: NormKind = norm.kind  # type: ignore[assignment]
+    return Norm(
+        id=ids[norm],
+        line=norm.node.line,
+        axes=norm.axes,
+        kind=kind,
+        class_=frame.label,
+        features=norm.count,
+        eps=learned.eps(norm),
+        calls=graph.calls.get(frame.path, 1),
+        role=attachment.role,
+        gain=learned.gain(norm),
+        bias_rms=learned.bias_rms(norm),
+        stack=None if attachment.stack is None else stacks[attachment.stack],
+        layer=attachment.layer,
+    )
+
+
+def _adds(
+    name: str,
+    stack: StackFacts,
+    norms: dict[NormFound, str],
+    adds: dict[AddFound, str],
+    learned: Learned,
+) -> list[ResidualAdd]:
+    rows = []
+    for depth, (facts, module) in enumerate(zip(stack.adds, stack.layers.modules, strict=True)):
+
+        def of(found: tuple[NormFound, ...]) -> tuple[str, ...]:
+            return tuple(norms[n] for n in found)
+
+        rows.append(
+            ResidualAdd(
+                id=adds[facts.add],
+                stack=name,
+                layer=facts.layer,
+                module=module.path,
+                line=facts.add.node.line,
+                depth=depth,
+                placement=placement_of(facts),
+                input_norms=of(facts.input_norms),
+                output_norms=of(facts.output_norms),
+                stream_norm=next(iter(of(facts.stream_norms)), None),
+                skip_norm=next(iter(of(facts.skip_norms)), None),
+                inner_norms=of(facts.qk_norms + facts.inner_norms),
+                branches=facts.branches,
+                skip_scale=learned.scale(facts.skip_factors),
+                branch_scale=learned.scale(facts.branch_factors),
+            )
+        )
+    return rows
+
+
+def _stack(
+    name: str,
+    stack: StackFacts,
+    rows: list[ResidualAdd],
+    ids: dict[NormFound, str],
+    attachments: dict[NormFound, Attachment],
+    learned: Learned,
+) -> Stack:
+    placement, note = placement_of_stack(stack)
+    placed = [
+        n
+        for f in stack.adds
+        for n in (*f.input_norms, *f.output_norms, *f.stream_norms, *f.skip_norms)
+    ]
+    kinds = Counter(n.kind for n in placed)
+    kind: NormKind | None = kinds.most_common(1)[0][0] if kinds else None  # type: ignore[assignment]
+    embedding = next(
+        (
+            ids[n]
+            for n, a in attachments.items()
+            if a.role == "embedding" and (n in stack.embedding_norms or _starts(n, stack))
+        ),
+        None,
+    )
+    return Stack(
+        id=name,
+        placement=placement,
+        norm_kind=kind,
+        layers=stack.layers.count,
+        norms_per_layer=norms_per_layer(stack),
+        residual_adds_per_layer=_most_frequent(Counter(f.layer for f in stack.adds), stack),
+        qk_norm=any(f.qk_norms for f in stack.adds),
+        branch_scale=_strongest([r.branch_scale for r in rows]),
+        skip_scale=_strongest([r.skip_scale for r in rows]),
+        final_norm=ids[stack.final_norms[0]] if stack.final_norms else None,
+        embedding_norm=embedding,
+        width=stack.chain.width,
+        drawing=draw_stack(
+            [
+                draw_add(f, r.skip_scale, r.branch_scale)
+                for f, r in zip(stack.adds, rows, strict=True)
+            ]
+        ),
+        note=note,
+    )
+
+
+def _starts(norm: NormFound, stack: StackFacts) -> bool:
+    start = stack.chain.links[0].source
+    output = norm.output or norm.node
+    return output.index <= start.index and computed_from(start, output)[0]
+
+
+def norms_per_layer(stack: StackFacts) -> int:
+    """The most frequent number of placed norms over the layers."""
+    placed = {
+        (f.layer, n)
+        for f in stack.adds
+        for n in (*f.input_norms, *f.output_norms, *f.stream_norms, *f.skip_norms)
+    }
+    return _most_frequent(Counter(layer for layer, _ in placed), stack)
+
+
+def _most_frequent(per_layer: Counter[int], stack: StackFacts) -> int:
+    counts = Counter(per_layer.get(i, 0) for i in range(stack.layers.count))
+    return counts.most_common(1)[0][0]
+
+
+def _strongest(scales: list[Scale]) -> ScaleKind:
+    kinds = {s.kind for s in scales}
+    if "learned" in kinds:
+        return "learned"
+    return "constant" if "constant" in kinds else "none"

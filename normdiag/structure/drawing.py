@@ -1,0 +1,71 @@
+"""One line that shows a layer: `x + F(rms(x))`, `ln(3.56 x + F(x))`, `x + LS(F(ln(x)))`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from normdiag.evidence.architecture import Scale
+from normdiag.structure.attachments import AddFacts
+from normdiag.structure.forms import NormFound
+
+_SHORT = {
+    "layernorm": "ln",
+    "rmsnorm": "rms",
+    "groupnorm": "gn",
+    "batchnorm": "bn",
+    "l2norm": "l2",
+    "dyt": "dyt",
+}
+
+
+def draw_add(facts: AddFacts, skip_scale: Scale, branch_scale: Scale) -> str:
+    """One residual add as a formula of the stream x."""
+    x = "x"
+    prefix = ""
+    if facts.skip_norms:
+        prefix = f"y = {_wrap(facts.skip_norms, 'x')}; "
+        x = "y"
+    branch = _branch(facts, x)
+    drawn = f"{_times(skip_scale, x)} + {_scaled(branch_scale, branch)}"
+    return prefix + _wrap(facts.stream_norms, drawn)
+
+
+def _branch(facts: AddFacts, x: str) -> str:
+    if facts.is_parallel and len(facts.output_norms) == 0:
+        norms = list(facts.input_norms)
+        first = _wrap(norms[:1], x)
+        second = _wrap(norms[1:2] or norms[:1], x).replace("(", "'(" if norms[1:2] else "(", 1)
+        return f"A({first}) + M({second})"
+    inner = _wrap(facts.input_norms[:1], x)
+    return _wrap(facts.output_norms[::-1], f"F({inner})")
+
+
+def _wrap(norms: Sequence[NormFound], inside: str) -> str:
+    for norm in norms:
+        inside = f"{_SHORT.get(norm.kind, 'norm')}({inside})"
+    return inside
+
+
+def _times(scale: Scale, x: str) -> str:
+    if scale.kind == "none" or scale.value == 1.0:
+        return x
+    if scale.value is not None:
+        return f"{scale.value:.3g} {x}"
+    return f"a {x}"
+
+
+def _scaled(scale: Scale, branch: str) -> str:
+    if scale.kind == "none" or scale.value == 1.0:
+        return branch
+    if scale.kind == "learned" and scale.value is None:
+        return f"LS({branch})"
+    if scale.kind == "learned":
+        return f"b {branch}"
+    return f"{scale.value:.3g} {branch}" if scale.value is not None else f"b {branch}"
+
+
+def draw_stack(drawings: Sequence[str]) -> str:
+    """The drawings of all adds of a stack as one line, most frequent first."""
+    ranked = [text for text, _ in Counter(drawings).most_common(3)]
+    return " | ".join(ranked)

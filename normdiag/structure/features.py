@@ -1,0 +1,50 @@
+"""Which axis of a stream holds its features."""
+
+from __future__ import annotations
+
+from normdiag.graph import Node
+from normdiag.structure.flow import step_back
+from normdiag.structure.forms import Normal
+from normdiag.structure.operations import CONVOLUTIONS
+
+
+def feature_axis(branch: Node) -> int:
+    """The axis, from the end, that the branch's last contraction writes its features to.
+
+    A convolution writes to axis 1, everything else to the last one; permutations on the way to
+    the add are followed.
+    """
+    node = branch
+    permutations: list[Node] = []
+    while True:
+        if isinstance(node.form, Normal) and node.form.norm.node is node:
+            axes = node.form.norm.axes
+            rank = len(node.shape)
+            if node.form.norm.kind in ("batchnorm", "groupnorm"):
+                return _forward(1 - rank, permutations)
+            return _forward(axes[0], permutations)
+        step = step_back(node)
+        if step is None:
+            break
+        if node.op in ("permute", "transpose", "movedim", "swapaxes"):
+            permutations.append(node)
+        elif len(node.shape) != len(step[0].shape):
+            return -1
+        node = step[0]
+    if node.op in CONVOLUTIONS and node.shape:
+        return _forward(1 - len(node.shape), permutations)
+    return _forward(-1, permutations)
+
+
+def _forward(axis: int, permutations: list[Node]) -> int:
+    for node in reversed(permutations):
+        rank = len(node.shape)
+        at = axis + rank
+        if node.op == "permute":
+            order = [d % rank for d in node.args[1]]
+            at = order.index(at)
+        elif node.op in ("transpose", "swapaxes"):
+            a, b = (d % rank for d in node.args[1:3])
+            at = b if at == a else a if at == b else at
+        axis = at - rank
+    return axis

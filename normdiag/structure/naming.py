@@ -1,0 +1,64 @@
+"""Stable ids: a norm is the module it is, or a numbered norm of the module that computes it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from normdiag.graph import Frame, Graph
+from normdiag.structure.attachments import StackFacts
+from normdiag.structure.forms import NormFound
+from normdiag.structure.operations import is_contraction
+from normdiag.structure.residuals import AddFound
+
+
+def norm_ids(graph: Graph, norms: list[NormFound]) -> dict[NormFound, str]:
+    """One id per call of each norm: "path", from the second call on "path@1"; or "path/norm#k"."""
+    per_frame = Counter(n.node.frame for n in norms)
+    busy = _busy_frames(graph)
+    numbered: Counter[str] = Counter()
+    ids = {}
+    for norm in norms:
+        frame = norm.node.frame
+        if per_frame[frame] == 1 and frame not in busy and frame.path:
+            ids[norm] = frame.id
+        else:
+            ids[norm] = f"{frame.path}/norm#{numbered[frame.path]}"
+            numbered[frame.path] += 1
+    return ids
+
+
+def _busy_frames(graph: Graph) -> set[Frame]:
+    """Frames that do more than normalise: they contract, or call other modules."""
+    busy: set[Frame] = set()
+    for node in graph:
+        if node.frame.parent is not None:
+            busy.add(node.frame.parent)
+        if is_contraction(node):
+            busy.add(node.frame)
+    return busy
+
+
+def add_ids(stacks: list[StackFacts]) -> dict[AddFound, str]:
+    """ "<module>/add#k", k in order over the forward."""
+    found = [
+        (facts.add, module.path)
+        for stack in stacks
+        for facts, module in zip(stack.adds, stack.layers.modules, strict=True)
+    ]
+    numbered: Counter[str] = Counter()
+    ids = {}
+    for add, path in sorted(found, key=lambda pair: pair[0].index):
+        ids[add] = f"{path}/add#{numbered[path]}"
+        numbered[path] += 1
+    return ids
+
+
+def stack_ids(stacks: list[StackFacts]) -> list[str]:
+    """The module path of the repeated layers; "@n" where two stacks share one."""
+    seen: Counter[str] = Counter()
+    ids = []
+    for stack in stacks:
+        path = stack.layers.id
+        ids.append(path if not seen[path] else f"{path}@{seen[path]}")
+        seen[path] += 1
+    return ids
