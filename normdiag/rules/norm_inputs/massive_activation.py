@@ -136,7 +136,7 @@ def _far(evidence: Evidence, each: Site, limits: Limits) -> bool:
 
 
 def _ratio(at: AddMeasurement) -> float:
-    # An infinity in the stream is ND705's finding; behind it there is no median to compare with.
-    if not math.isfinite(at.max_abs) or at.max_abs == 0:
+    # A value that is not finite is ND705's finding; behind it there is nothing to compare with.
+    if not math.isfinite(at.max_abs) or math.isnan(at.median_abs) or at.max_abs == 0:
         return 0.0
     return at.max_abs / at.median_abs if at.median_abs > 0 else math.inf

@@ -71,8 +71,8 @@ def test_where_it_comes_up_is_the_first_and_not_the_worst() -> None:
 
 
 def test_an_infinity_is_the_finding_of_another_rule() -> None:
-    for value in (math.inf, math.nan):
-        assert found(stream({3: (value, math.nan)}), "ND304") == ()
+    for pair in ((math.inf, math.nan), (math.nan, math.nan), (500.0, math.nan), (math.inf, 0.2)):
+        assert found(stream({3: pair}), "ND304") == ()
 
 
 def test_the_definition_can_be_set() -> None:

@@ -1,0 +1,94 @@
+"""Each rule on a real model: it fires on its sample model and is silent on the healthy twin."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from normdiag.pipeline import Options, inspect
+from normdiag.report.report import Report
+from normdiag.rules.registry import RULES
+from normdiag.rules.rule import Rule
+
+ROOT = Path(__file__).parents[2]
+EACH = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+
+HEALTHY = (
+    "batch_norm.py:build",
+    "branch_output.py:build",
+    "parallel.py:build",
+    "pre_norm.py:build",
+    "rms_pre_norm.py:build",
+    "sandwich.py:build",
+    "scaled_branch.py:build",
+    "dead_relu.py:build_healthy",
+    "half_epsilon.py:build_healthy",
+    "hidden_write.py:build_healthy",
+    "massive_activation.py:build_healthy",
+    "nan_gain.py:build_healthy",
+    "tiny_embedding.py:build_healthy",
+    "unexplained_add.py:build_healthy",
+    "tiny_llama",
+)
+"""Sample models that must reach no gate, whatever rule looks at them."""
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("checkpoints")
+
+
+@cache
+def seen(target: str) -> Report:
+    return inspect(target, options=Options(measure=("stream", "norms")))
+
+
+def target(path: str, folder: Path) -> str:
+    """What `inspect` takes for the sample model `path`; a checkpoint is written first."""
+    script, _, factory = path.partition(":")
+    if factory != "write":
+        return str(ROOT / path)
+    directory = folder / Path(script).stem
+    if not directory.exists():
+        import_module(script.removesuffix(".py").replace("/", ".")).write(directory)
+    return str(directory)
+
+
+@EACH
+def test_it_fires_on_its_sample_model(rule: Rule, written: Path) -> None:
+    report = seen(target(rule.fires_on, written))
+    own = [finding for finding in report.findings if finding.code == rule.code]
+    assert own, [finding.message for finding in report.findings]
+    assert rule.code not in report.rules.passed
+
+
+@EACH
+def test_it_is_silent_on_the_healthy_twin(rule: Rule, written: Path) -> None:
+    report = seen(target(rule.silent_on, written))
+    own = [finding for finding in report.findings if finding.code == rule.code]
+    assert [finding.message for finding in own] == []
+    assert rule.code in report.rules.passed, report.rules.skipped
+
+
+@pytest.mark.parametrize("model", HEALTHY)
+def test_a_healthy_model_passes_every_gate(model: str, written: Path) -> None:
+    report = seen(target(f"sample_models/{model}", written))
+    assert [f.message for f in report.findings if f.severity != "info"] == []
+
+
+@EACH
+def test_a_finding_names_sites_that_are_there(rule: Rule, written: Path) -> None:
+    """Every id of a finding is a norm, an add, a stack, a module or a parameter of the report."""
+    report = seen(target(rule.fires_on, written))
+    built = report.architecture
+    known = {each.id for each in (*built.norms, *built.residual_adds, *built.stacks)}
+    if report.measurements.weights:
+        known |= {tensor.name for tensor in report.measurements.weights.noted}
+    known |= {*report.subject.loading.missing, *report.subject.loading.unexpected}
+    known |= {add.module for add in report.coverage.unexplained_adds}
+    for finding in report.findings:
+        if finding.code == rule.code:
+            assert set(finding.ids) <= known
