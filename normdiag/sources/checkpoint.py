@@ -1,0 +1,73 @@
+"""One file of weights, with the configuration that lies beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from normdiag.errors import LoadError
+from normdiag.sources.config_file import ConfigFile, read_config
+from normdiag.sources.directory import refuse_kernels, weights_only
+from normdiag.sources.interface import Progress, Request, Runnable, WeightsOnly
+from normdiag.sources.reference import Reference
+from normdiag.sources.weight_files import (
+    INDEX_SUFFIX,
+    STANDARD,
+    WeightFiles,
+    shards,
+    single_file,
+)
+
+
+@dataclass(frozen=True)
+class CheckpointFile:
+    """A whole file of weights; `settings` is None only where its tensors alone are wanted."""
+
+    settings: ConfigFile | None
+    weights: WeightFiles
+    request: Request
+
+    def load(self, progress: Progress) -> Runnable | WeightsOnly:
+        """The model that the configuration beside the file describes, or the tensors alone."""
+        progress("importing torch and transformers", 0, None)
+        from normdiag.sources.stored_tensors import stored_tensors
+
+        tensors = stored_tensors(self.weights)
+        if self.request.weights_only:
+            return weights_only(self.settings, tensors)
+        from normdiag.sources.pretrained import Checkpoint, load_pretrained
+
+        checkpoint = Checkpoint(
+            folder=self.weights.paths[0].parent,
+            settings=self.settings,
+            tensors=tensors,
+            state_dict=lambda: dict(tensors()),
+        )
+        return load_pretrained(checkpoint, self.request, progress)
+
+
+def open_checkpoint(reference: Reference, request: Request) -> CheckpointFile:
+    """Check the file and read the configuration beside it. Raises LoadError for what lacks."""
+    path = reference.path
+    assert path is not None
+    weights = single_file(path)
+    weights.check()
+    settings = read_config(path.parent)
+    if request.weights_only:
+        return CheckpointFile(settings, weights, request)
+    if settings is None:
+        raise LoadError(
+            f"{path} has no config.json beside it: nothing says what model its tensors belong to",
+            "put the model's config.json there; --weights-only looks at the tensors without it; "
+            "a factory (file.py:function) can build any module",
+        )
+    refuse_kernels(settings, request)
+    _refuse_shard(path)
+    return CheckpointFile(settings, weights, request)
+
+
+def _refuse_shard(path: Path) -> None:
+    for name in STANDARD:
+        index = path.parent / (name + INDEX_SUFFIX)
+        if index.is_file() and path in shards(index):
+            raise LoadError(f"{path} is one shard of several ({index.name})", f"pass {path.parent}")

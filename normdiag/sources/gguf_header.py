@@ -1,0 +1,184 @@
+"""What a GGUF file says of itself, and whether it is all there.
+
+Format (versions 2 and 3): magic, version, counts; key-value pairs; name, shape, type and offset of
+every tensor; the data, aligned. The `gguf` package's reader takes seconds for the same, since it
+makes an array of every token of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from gguf.constants import GGML_QUANT_SIZES, GGMLQuantizationType
+
+from normdiag.errors import LoadError
+
+_SCALARS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+_STRING, _ARRAY = 8, 9
+_ALIGNMENT = 32
+
+
+@dataclass(frozen=True)
+class StoredTensor:
+    """One tensor: its shape as torch counts it, how it is packed and where it lies."""
+
+    name: str
+    shape: tuple[int, ...]
+    type: GGMLQuantizationType
+    start: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class GgufHeader:
+    """Scalar metadata (arrays are read over) and the tensors."""
+
+    path: Path
+    fields: dict[str, Any]
+    tensors: tuple[StoredTensor, ...]
+
+    @property
+    def architecture(self) -> str:
+        """llama.cpp's name of the model family."""
+        return str(self.fields["general.architecture"])
+
+
+def read_gguf_header(path: Path) -> GgufHeader:
+    """Read the header of `path`; no tensor is read.
+
+    Raises LoadError, with the expected and the actual number of bytes, for a file that was cut,
+    and for one that is empty, one piece of several, or no GGUF at all.
+    """
+    actual = path.stat().st_size
+    if actual == 0:
+        raise LoadError(f"{path} is empty (0 bytes)", "copy or download it again")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as blob:
+        try:
+            header = _Cursor(path, blob).header()
+        except (struct.error, OverflowError, UnicodeDecodeError) as error:
+            raise LoadError(
+                f"{path} is truncated or damaged: its header does not end within the file's "
+                f"{actual} bytes",
+                "copy or download it again",
+            ) from error
+    expected = max((tensor.start + tensor.bytes for tensor in header.tensors), default=0)
+    if actual < expected:
+        raise LoadError(
+            f"{path} is truncated: {expected} bytes expected, {actual} found "
+            f"({expected - actual} missing)",
+            "copy or download it again",
+        )
+    _refuse_unusable(header)
+    return header
+
+
+def _refuse_unusable(header: GgufHeader) -> None:
+    pieces = header.fields.get("split.count", 1)
+    if isinstance(pieces, int) and pieces > 1:
+        raise LoadError(
+            f"{header.path} is one of {pieces} pieces of a GGUF",
+            "merge them (llama.cpp: gguf-split --merge) and pass the whole",
+        )
+    if not header.tensors or "general.architecture" not in header.fields:
+        raise LoadError(
+            f"{header.path} is a GGUF with {len(header.tensors)} tensors and "
+            f"{len(header.fields)} fields: no model can be in it",
+            "convert or download it again",
+        )
+
+
+class _Cursor:
+    """Reads one value after the other. struct.error means that the file ended too soon."""
+
+    def __init__(self, path: Path, blob: mmap.mmap) -> None:
+        self._path = path
+        self._blob = blob
+        self._at = 0
+
+    def header(self) -> GgufHeader:
+        if self._blob[:4] != b"GGUF":
+            raise LoadError(f"{self._path} is no GGUF file (it starts with {self._blob[:4]!r})")
+        self._at = 4
+        version, tensors, pairs = self._take("I"), self._take("Q"), self._take("Q")
+        if version not in (2, 3):
+            raise LoadError(
+                f"{self._path} is GGUF version {version}; 2 and 3 can be read",
+                "convert it again with a present-day llama.cpp",
+            )
+        fields: dict[str, Any] = {}
+        for _ in range(pairs):
+            key = self._string()
+            fields[key] = self._value(self._take("I"))
+        table = [self._entry() for _ in range(tensors)]
+        align = fields.get("general.alignment", _ALIGNMENT)
+        align = align if isinstance(align, int) and align > 0 else _ALIGNMENT
+        data = -(-self._at // align) * align
+        scalars = {key: value for key, value in fields.items() if value is not None}
+        return GgufHeader(self._path, scalars, tuple(self._placed(*e, data) for e in table))
+
+    def _entry(self) -> tuple[str, tuple[int, ...], int, int]:
+        name, dims = self._string(), self._take("I")
+        shape = tuple(self._take("Q") for _ in range(dims))
+        return name, shape[::-1], self._take("I"), self._take("Q")  # ggml counts fastest first
+
+    def _placed(
+        self, name: str, shape: tuple[int, ...], code: int, offset: int, data: int
+    ) -> StoredTensor:
+        try:
+            kind = GGMLQuantizationType(code)
+            elements, size = GGML_QUANT_SIZES[kind]
+        except (ValueError, KeyError):
+            raise LoadError(
+                f"{self._path} stores {name} in ggml type {code}, which this gguf package does "
+                "not know",
+                'pip install --upgrade "normdiag[gguf]" gguf',
+            ) from None
+        return StoredTensor(name, shape, kind, data + offset, prod(shape) // elements * size)
+
+    def _value(self, kind: int) -> Any:
+        if kind == _STRING:
+            return self._string()
+        if kind in _SCALARS:
+            return self._take(_SCALARS[kind])
+        if kind != _ARRAY:
+            raise LoadError(f"{self._path} holds a field of type {kind}, which GGUF does not have")
+        of, count = self._take("I"), self._take("Q")
+        if of in _SCALARS:
+            self._at += count * struct.calcsize("<" + _SCALARS[of])
+        else:
+            for _ in range(count):
+                self._value(of) if of == _ARRAY else self._skip_string()
+        return None
+
+    def _take(self, form: str) -> Any:
+        (value,) = struct.unpack_from("<" + form, self._blob, self._at)
+        self._at += struct.calcsize("<" + form)
+        return value
+
+    def _skip_string(self) -> None:
+        length = self._take("Q")
+        self._at += length
+
+    def _string(self) -> str:
+        length = self._take("Q")
+        if self._at + length > len(self._blob):
+            raise struct.error("the string ends after the file")
+        start, self._at = self._at, self._at + length
+        return self._blob[start : self._at].decode("utf-8")

@@ -1,0 +1,80 @@
+"""What every kind of source takes and gives.
+
+A source is opened (everything cheap is checked, without torch) and then loaded. A new kind is one
+file with such a class and one line in `load.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from normdiag.evidence.subject import Loading
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+    Tensors = Callable[[], Iterator[tuple[str, torch.Tensor]]]
+    """A way to go over tensors by name, one at a time, as often as it is called."""
+
+Progress = Callable[[str, int, int | None], None]
+"""Called with what is being done, how much of it is, and of how much where that is known."""
+
+
+def silent(what: str, done: int, total: int | None) -> None:
+    """The progress that nobody watches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A target and how it is wanted."""
+
+    target: str
+    revision: str | None = None
+    device: str = "cpu"
+    dtype: str | None = None
+    """None: as stored."""
+    seed: int = 0
+    trust_remote_code: bool = False
+    random_init: bool = False
+    weights_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runnable:
+    """A model in eval mode that can be run."""
+
+    model: nn.Module
+    config: Any | None
+    tokenizer: Any | None
+    notes: tuple[str, ...]
+    loading: Loading
+    tensors: Tensors
+    """Every tensor of the checkpoint as stored (of a factory: the state dict)."""
+    model_type: str | None
+    class_name: str
+    mode: Literal["run", "random-init"] = "run"
+    inputs: Any | None = None
+    """What the model's own author says that it takes, where a factory gave it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsOnly:
+    """A checkpoint's tensors without a model, also where no model could be built of them."""
+
+    tensors: Tensors
+    model_type: str | None
+    class_name: str | None
+    loading: Loading
+    notes: tuple[str, ...]
+    mode: Literal["weights-only"] = "weights-only"
+
+
+class Source(Protocol):
+    """A target that was found and whose files are whole."""
+
+    def load(self, progress: Progress) -> Runnable | WeightsOnly:
+        """Read it. Raises LoadError where no model comes out of it."""
+        ...

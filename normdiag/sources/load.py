@@ -1,0 +1,53 @@
+"""From a request to something that can be analysed."""
+
+from __future__ import annotations
+
+from normdiag.errors import LoadError, UsageError
+from normdiag.sources.interface import Progress, Request, Runnable, Source, WeightsOnly, silent
+from normdiag.sources.reference import parse
+
+
+def load(request: Request, progress: Progress | None = None) -> Runnable | WeightsOnly:
+    """Open and read the target of `request`.
+
+    Raises LoadError with cause and remedy where no model comes out of it, UsageError where the
+    request asks for what its target cannot have.
+    """
+    watch = progress or silent
+    try:
+        return open_source(request, watch).load(watch)
+    except OSError as error:
+        raise LoadError(f"{request.target} cannot be read: {error}") from error
+
+
+def open_source(request: Request, progress: Progress = silent) -> Source:
+    """Find the target and check all that can be checked without torch: cheap, so do it first."""
+    reference = parse(request.target)
+    if request.revision is not None and reference.kind != "hub":
+        raise UsageError(
+            f"revision {request.revision!r} was given, and {request.target} is no hub id",
+            "a revision is a branch, tag or commit of a hub repository",
+        )
+    if request.random_init and request.weights_only:
+        raise UsageError("random weights were asked for, and weights only", "choose one of them")
+    match reference.kind:
+        case "hub":
+            from normdiag.sources.hub import open_hub
+
+            return open_hub(request, progress)
+        case "directory":
+            from normdiag.sources.directory import open_directory
+
+            return open_directory(reference, request)
+        case "safetensors" | "checkpoint":
+            from normdiag.sources.checkpoint import open_checkpoint
+
+            return open_checkpoint(reference, request)
+        case "gguf":
+            from normdiag.sources.gguf import open_gguf
+
+            return open_gguf(reference, request)
+        case "factory":
+            from normdiag.sources.factory import open_factory
+
+            return open_factory(reference, request)

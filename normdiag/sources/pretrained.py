@@ -1,0 +1,199 @@
+"""A transformers model from a folder, through `from_pretrained` and nothing beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+
+from normdiag.errors import LoadError, NormdiagError
+from normdiag.evidence.subject import Loading
+from normdiag.sources.cause import cause
+from normdiag.sources.config_file import ConfigFile
+from normdiag.sources.hardware import device_of, dtype_of
+from normdiag.sources.interface import Progress, Request, Runnable
+from normdiag.sources.model_class import (
+    configuration,
+    model_class,
+    needs_own_code,
+    own_config,
+    refuse_own_code,
+)
+from normdiag.sources.quiet import quiet
+from normdiag.sources.tokenizer import find_tokenizer
+
+if TYPE_CHECKING:
+    from normdiag.sources.interface import Tensors
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checkpoint:
+    """What `from_pretrained` reads: a folder, a GGUF in it, or given tensors with its config."""
+
+    folder: Path
+    settings: ConfigFile | None
+    tensors: Tensors
+    gguf_file: str | None = None
+    state_dict: Callable[[], dict[str, torch.Tensor]] | None = None
+
+
+def load_pretrained(checkpoint: Checkpoint, request: Request, progress: Progress) -> Runnable:
+    """Build the model that the checkpoint's configuration describes and fill it.
+
+    Raises LoadError for a configuration that describes no model, for code that was not asked
+    for, for weights that do not fit at all, and for what transformers itself refuses.
+    """
+    dtype, device = dtype_of(request.dtype), device_of(request.device)
+    with quiet(progress), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(request.seed)  # what the checkpoint lacks is newly initialised
+        config, chosen, notes = _choose(checkpoint, request)
+        build = _from_config if request.random_init else _from_weights
+        try:
+            model, loading, more = build(checkpoint, request, (config, chosen, dtype))
+        except NormdiagError:
+            raise
+        except Exception as error:
+            raise _explained(error, checkpoint, chosen) from error
+        tokenizer, missing = find_tokenizer(
+            checkpoint.folder, checkpoint.gguf_file, trust=request.trust_remote_code
+        )
+        model = model.eval().to(device)
+    return Runnable(
+        model=model,
+        config=model.config,
+        tokenizer=tokenizer,
+        notes=tuple(note for note in (*notes, *more, missing) if note),
+        loading=loading,
+        tensors=_tensors_of(model) if request.random_init else checkpoint.tensors,
+        model_type=model.config.model_type,
+        class_name=type(model).__name__,
+        mode="random-init" if request.random_init else "run",
+    )
+
+
+def _choose(checkpoint: Checkpoint, request: Request) -> tuple[Any, Any, tuple[str, ...]]:
+    """Configuration, class and what is to be said of them."""
+    settings, extra = checkpoint.settings, {}
+    own_code = settings is not None and needs_own_code(settings)
+    if settings is not None and own_code and not request.trust_remote_code:
+        refuse_own_code(settings)
+    if checkpoint.gguf_file is not None:
+        extra["gguf_file"] = checkpoint.gguf_file
+    try:
+        config = configuration(checkpoint.folder, settings, trust_remote_code=own_code, **extra)
+        chosen, note = model_class(config, settings, own_code=own_code)
+    except NormdiagError:
+        raise
+    except Exception as error:
+        where = settings.path if settings else checkpoint.folder / (checkpoint.gguf_file or "")
+        raise LoadError(
+            f"{where} describes no model: {cause(error)}",
+            "correct that field; --weights-only looks at the tensors without it",
+        ) from error
+    return own_config(config, chosen), chosen, (note,)
+
+
+def _from_config(
+    checkpoint: Checkpoint, request: Request, choice: tuple[Any, Any, torch.dtype | None]
+) -> tuple[Any, Loading, tuple[str, ...]]:
+    config, chosen, dtype = choice
+    model = chosen(config)
+    stated = config.dtype if isinstance(config.dtype, torch.dtype) else torch.float32
+    note = f"weights are random (seed {request.seed}), from the configuration alone"
+    return model.to(dtype or stated), Loading(), (note,)
+
+
+def _from_weights(
+    checkpoint: Checkpoint, request: Request, choice: tuple[Any, Any, torch.dtype | None]
+) -> tuple[Any, Loading, tuple[str, ...]]:
+    config, chosen, dtype = choice
+    extra: dict[str, Any] = {}
+    if checkpoint.gguf_file is not None:
+        extra["gguf_file"] = checkpoint.gguf_file
+        if hasattr(transformers, "GgufConfig"):  # else weights stay packed where a kernel can
+            extra["quantization_config"] = transformers.GgufConfig(dequantize=True)
+    given = checkpoint.state_dict is not None
+    model, info = chosen.from_pretrained(
+        None if given else checkpoint.folder,
+        config=config,
+        state_dict=checkpoint.state_dict() if checkpoint.state_dict is not None else None,
+        dtype=dtype or "auto",
+        output_loading_info=True,
+        ignore_mismatched_sizes=True,  # they are reported, with all that was not loaded
+        trust_remote_code=request.trust_remote_code,
+        local_files_only=True,
+        **extra,
+    )
+    return model, *_told(model, info, checkpoint)
+
+
+def _told(
+    model: Any, info: dict[str, Any], checkpoint: Checkpoint
+) -> tuple[Loading, tuple[str, ...]]:
+    """What the loader could not match. Raises LoadError where nothing did match."""
+    missing, unexpected = sorted(info["missing_keys"]), sorted(info["unexpected_keys"])
+    shapes = {name: (tuple(have), tuple(want)) for name, have, want in info["mismatched_keys"]}
+    lost = {*missing, *shapes}
+    parameters = dict(model.named_parameters())
+    if parameters and lost.issuperset(parameters):
+        raise _nothing_fits(type(model).__name__, missing, unexpected, shapes)
+    vectors = {name for name, value in model.state_dict().items() if value.ndim == 1}
+    notes = [
+        f"{name}: {have} in the checkpoint, {want} in the model; newly initialised"
+        for name, (have, want) in sorted(shapes.items())[:3]
+    ]
+    settings = checkpoint.settings
+    if settings is not None and settings.quantisation is not None:
+        known = getattr(model, "hf_quantizer", None) is not None
+        handled = "" if known else ", which transformers does not know; read as if it were not"
+        notes.append(f"weights are stored quantised ({settings.quantisation}){handled}")
+    loading = Loading(
+        missing=tuple(missing),
+        unexpected=tuple(unexpected),
+        mismatched=tuple(sorted(shapes)),
+        norm_parameters=tuple(sorted(lost & vectors)),
+    )
+    return loading, tuple(notes)
+
+
+def _nothing_fits(
+    name: str, missing: list[str], unexpected: list[str], shapes: dict[str, Any]
+) -> LoadError:
+    if shapes:
+        first, (have, want) = next(iter(sorted(shapes.items())))
+        why = f"{first} is {have} in the checkpoint and {want} by the configuration"
+    else:
+        why = f"the model wants {missing[0]}"
+        why += f", the checkpoint has {unexpected[0]}" if unexpected else ""
+    return LoadError(
+        f"no tensor of the checkpoint fits {name}: {why}",
+        "config.json and the weights are not of one model; --weights-only looks at the tensors",
+    )
+
+
+def _explained(error: Exception, checkpoint: Checkpoint, chosen: Any) -> LoadError:
+    """What transformers raised, with what to do about it."""
+    settings = checkpoint.settings
+    if settings is not None and settings.quantisation is not None:
+        return LoadError(
+            f"the weights are quantised ({settings.quantisation}) and cannot be run here: "
+            f"{cause(error)}",
+            "install the backend it names; --weights-only looks at the stored tensors, the norms "
+            "among them, without it",
+        )
+    if isinstance(error, ImportError):
+        return LoadError(f"{chosen.__name__} needs a package: {cause(error)}", "install it")
+    what = checkpoint.gguf_file or "config.json and the weights"
+    return LoadError(
+        f"{chosen.__name__} cannot be built from {what}: {cause(error, place=True)}",
+        "a field of the configuration is wrong or is not of this class; --weights-only looks at "
+        "the tensors alone",
+    )
+
+
+def _tensors_of(model: torch.nn.Module) -> Tensors:
+    return lambda: iter(model.state_dict().items())

@@ -1,0 +1,73 @@
+"""What a .safetensors file says of itself, and whether it is all there.
+
+Format: 8 bytes little-endian n, n bytes of JSON {name: {dtype, shape, data_offsets}}, the data.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from normdiag.errors import LoadError
+
+_MAX_HEADER = 100_000_000  # bytes; the format's own limit
+_AGAIN = "copy or download it again"
+
+
+@dataclass(frozen=True)
+class StoredShape:
+    """One tensor, as its header describes it."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+
+def read_header(path: Path) -> dict[str, StoredShape]:
+    """The tensors of `path` by name. Only the header is read.
+
+    Raises LoadError, with the expected and the actual number of bytes, for a file that was cut.
+    """
+    actual = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if actual < 8 or (length <= _MAX_HEADER and 8 + length > actual):
+            raise LoadError(
+                f"{path} is truncated: its header alone takes {8 + length} bytes, "
+                f"and the file has {actual}",
+                _AGAIN,
+            )
+        if length > _MAX_HEADER:
+            raise LoadError(
+                f"{path} is not a safetensors file: it claims a header of {length} bytes",
+                "the file is damaged, or of another format under this name",
+            )
+        raw = file.read(length)
+    tensors, end = _described(path, raw)
+    expected = 8 + length + end
+    if actual != expected:
+        state = "truncated" if actual < expected else "too long"
+        raise LoadError(
+            f"{path} is {state}: {expected} bytes expected, {actual} found "
+            f"({abs(expected - actual)} {'missing' if actual < expected else 'too many'})",
+            _AGAIN,
+        )
+    return tensors
+
+
+def _described(path: Path, raw: bytes) -> tuple[dict[str, StoredShape], int]:
+    """The tensors and where the last one ends, in bytes after the header."""
+    try:
+        entries = json.loads(raw)
+        entries.pop("__metadata__", None)
+        tensors = {
+            str(name): StoredShape(str(entry["dtype"]), tuple(int(n) for n in entry["shape"]))
+            for name, entry in entries.items()
+        }
+        ends = [int(entry["data_offsets"][1]) for entry in entries.values()]
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
+        raise LoadError(
+            f"{path} is not a safetensors file: its header cannot be read ({error})",
+            "the file is damaged, or of another format under this name",
+        ) from error
+    return tensors, max(ends, default=0)
