@@ -129,6 +129,7 @@ def stack(id: str, layers: int, **given) -> Stack:
         "skip_scale": "none",
         "final_norm": "model.norm",
         "embedding_norm": None,
+        "read_by": "norm",
         "width": 576,
         "drawing": "x + F(rms(x))",
     }

@@ -39,7 +39,9 @@ class Axis:
     def share(self, value: float) -> float:
         """Return where a finite `value` lies on the axis, from 0 to 1."""
         if self.log:
-            place = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
+            # differences of logarithms: the ratio of high to low may be beyond the largest float
+            start, end = math.log(self.low), math.log(self.high)
+            place = (math.log(max(value, self.low)) - start) / (end - start)
         else:
             place = value / self.high if self.high > 0 else 0.0
         return min(max(place, 0.0), 1.0)
@@ -80,7 +82,7 @@ class Axis:
 
     def _value(self, share: float) -> float:
         if self.log:
-            return self.low * math.pow(self.high / self.low, share)
+            return math.exp((1 - share) * math.log(self.low) + share * math.log(self.high))
         return self.low + share * (self.high - self.low)
 
     def _step(self, value: float, steps: str) -> str:

@@ -45,7 +45,7 @@ def draw(heat: Heat, page: Page) -> Iterator[RenderableType]:
         layers = 1 if page.all_rows else _bin_size(heat, across)
         if layers > 1:
             yield prose(f"     each column is {layers} layers, the {title} of them", QUIET)
-        ruler = set_cell_size(_ruler(part.columns, wide), wide * len(part.columns))
+        ruler = f"{_ruler(part.columns, wide):{wide * len(part.columns)}}"
         yield prose(Text(f"{'':{_LABEL}} {ruler} {title:>{_NUMBER}}", QUIET))
         yield from (prose(line) for line in _lines(part, axis, wide, page))
     yield prose(f"     from: {axis.legend()}  ({'log' if axis.log else 'linear'} scale)", QUIET)
@@ -107,8 +107,10 @@ def _bin_size(heat: Heat, across: int) -> int:
 
 
 def _ruler(columns: Sequence[str], wide: int) -> str:
+    """Return the names of the columns that have room for it, each over its first cell."""
     ruler = ""
     for place, column in enumerate(columns):
-        if not ruler or place * wide > len(ruler):
+        free = not ruler or place * wide > len(ruler)
+        if free and place * wide + len(column) <= len(columns) * wide:
             ruler = f"{ruler:{place * wide}}{column}"
     return ruler

@@ -19,6 +19,8 @@ INDENT = 2
 GAP = 2
 """Between columns: one of padding and one that the box draws."""
 QUIET = "dim"
+_RULED = box.Box(str(box.SIMPLE_HEAD), ascii=True)
+"""Said to be ASCII so that rich leaves it alone: `plain` spells its one line where it must."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,7 @@ def facts(rows: Iterable[tuple[str, str | Text]], indent: int = INDENT) -> Rende
 def table(columns: Sequence[Column], rows: Iterable[Sequence[Text]]) -> RenderableType:
     """Return a table; a cell that is too wide is folded, never cut."""
     made = Table(
-        box=box.SIMPLE_HEAD,
+        box=_RULED,
         show_edge=False,
         pad_edge=False,
         padding=(0, GAP - 1, 0, 0),

@@ -26,7 +26,7 @@ def _law(growth: Growth) -> str:
         return "keeps its size"
     if growth.law == "undecided" or growth.rate is None or not math.isfinite(growth.rate):
         return "follows no one law"
-    error = "" if growth.rate_error is None else f" (±{number(growth.rate_error, 2)})"
+    error = "" if growth.rate_error is None else f", give or take {number(growth.rate_error, 2)}"
     if growth.law == "additive":
         rate = f"b = {number(growth.rate)}{error}"
         return f"grows as sqrt(1 + b l) with the add l, as if all writes were independent, {rate}"

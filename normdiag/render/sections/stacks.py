@@ -8,11 +8,18 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from normdiag.evidence.architecture import Norm, Stack
+from normdiag.evidence.architecture import Norm, ReadBy, Stack
 from normdiag.render.escape import visible
 from normdiag.render.page import Page, facts, heading, prose
 from normdiag.render.units import count
 from normdiag.report.report import Report
+
+_READERS: dict[ReadBy, str] = {
+    "norm": "a norm reads the last value",
+    "head": "the head reads the last value as it is",
+    "stack": "another stack reads the last value",
+    "caller": "the model returns the last value as it is",
+}
 
 
 def section(report: Report, page: Page) -> Iterator[RenderableType]:
@@ -50,7 +57,10 @@ def _lines(stack: Stack, norms: list[Norm]) -> Iterator[tuple[str, str]]:
         f"{count(stack.norms_per_layer, 'norm')} a layer, {kind}",
     )
     yield "scales", _scales(stack)
-    yield "ends", f"{_end('embedding', stack.embedding_norm)}, {_end('final', stack.final_norm)}"
+    ends = f"{_end('embedding', stack.embedding_norm)}, {_end('final', stack.final_norm)}"
+    if stack.final_norm is None and stack.read_by is not None:
+        ends += f": {_READERS[stack.read_by]}"
+    yield "ends", ends
     roles = Counter(norm.role for norm in norms)
     if roles:
         said = ", ".join(f"{many} {role}" for role, many in roles.items())

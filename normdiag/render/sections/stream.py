@@ -72,28 +72,35 @@ def _layers(stack: Stack, sites: list[_Site], page: Page) -> Iterator[Renderable
     ]
     bar = max(room(page, columns) - len("layer"), _SMALLEST_BAR)
     shown = _shown_layers(sites, page)
-    rows: list[list[Text]] = []
-    previous = -1
-    for site, name in zip(sites, names, strict=True):
-        layer = site.add.layer
-        if layer not in shown:
-            continue
-        if layer > previous + 1:
-            rows.append([Text("…", QUIET), Text(count(layer - previous - 1, "layer"), QUIET)])
-        row = _row(site, axis, bar)
-        first = Text(str(layer) if layer != previous else "")
-        rows.append([first, Text(name), *row])
-        previous = layer
+    ends = {site.add.layer: site.seen.out_norm.median for site in sites}
+    if len(shown) < len(ends):
+        yield prose(f"norm, layer by layer: {axis.sparkline(ends.values())}")
     yield prose(
         "norm: median over tokens of the length of the stream y after the add "
         f"(bar: {axis.words()}). update: length of what is added over length of what it is "
         "added to. cosine: between the two; below 0 the add cancels.",
         QUIET,
     )
-    yield table(columns, rows)
+    cells = [
+        [Text(name), *_cells(site, axis, bar)] for name, site in zip(names, sites, strict=True)
+    ]
+    yield table(columns, _rows(sites, cells, shown))
 
 
-def _row(site: _Site, axis: Axis, bar: int) -> list[Text]:
+def _rows(sites: list[_Site], cells: list[list[Text]], shown: set[int]) -> Iterator[list[Text]]:
+    """Yield the rows of the shown layers, each layer numbered once, and the gaps between them."""
+    previous = -1
+    for site, row in zip(sites, cells, strict=True):
+        layer = site.add.layer
+        if layer not in shown:
+            continue
+        if layer > previous + 1:
+            yield [Text("…", QUIET), Text(count(layer - previous - 1, "layer"), QUIET)]
+        yield [Text(str(layer) if layer != previous else ""), *row]
+        previous = layer
+
+
+def _cells(site: _Site, axis: Axis, bar: int) -> list[Text]:
     seen = site.seen
     size = seen.out_norm.median
     return [
