@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -17,9 +16,11 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from normdiag.render.escape import visible
+
 
 class Bar:
-    """One line per piece of work; it stays, with its time, when the work is done."""
+    """One line per piece of work, full when the work is done."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
@@ -28,7 +29,7 @@ class Bar:
     def start(self, what: str, total: int | None = None) -> None:
         """Begin a line; one that still runs is closed first."""
         self.done()
-        self._task = self._bars.add_task(escape(what), total=total)
+        self._task = self._bars.add_task(visible(what), total=total)
 
     def advance(self, n: int = 1) -> None:
         """Move the bar on."""
@@ -48,14 +49,14 @@ class Bar:
 
 @contextmanager
 def shown() -> Iterator[Bar | None]:
-    """A listener that draws on stderr; None where stderr is no terminal."""
+    """A listener that draws on stderr until all is done; None where stderr is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
     columns = (
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         MofNCompleteColumn(),
         TimeElapsedColumn(),

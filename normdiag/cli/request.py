@@ -57,7 +57,7 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         "device": loading.device or under.device,
         "seed": under.seed if probe.seed is None else probe.seed,
         "measure": _measure(observing.measuring.measure, under),
-        "inputs": None if probe.inputs is None else _inputs(probe.inputs),
+        "inputs": _inputs(probe),
     }
 
     from normdiag.pipeline import Options
@@ -141,10 +141,13 @@ def _measure(given: Iterable[str] | None, under: Settings) -> tuple[str, ...] | 
     return ()
 
 
-def _inputs(path: Path) -> Any:
-    from normdiag.sources import inputs
-
-    return inputs.read(path)
+def _inputs(probe: Probe) -> Path | None:
+    """The file itself: what is in it can only be read when the model's dtype is known."""
+    if probe.inputs is not None and not probe.inputs.is_file():
+        raise UsageError(
+            f"--inputs {str(probe.inputs)!r} is no file", "give a .safetensors or .json file"
+        )
+    return probe.inputs
 
 
 def _names(given: Iterable[str] | None) -> tuple[str, ...] | None:
