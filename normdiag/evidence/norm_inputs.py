@@ -51,7 +51,7 @@ class NormMeasurement:
     """The channels of largest magnitude, largest first."""
     jacobian: NormJacobian | None = None
     constant: int = 0
-    """Of `tokens`, how many have 999 m2 <= eps (m2 = 0 where eps is 0): as far as the norm can
+    """Of `tokens`, how many have 1e6 m2 <= eps (m2 = 0 where eps is 0): as far as the norm can
     tell, their input is constant (zero, for RMSNorm), and what comes out is the bias."""
     padded_constant: int = 0
     """The same count over padded tokens, which enter no other number here."""

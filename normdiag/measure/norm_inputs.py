@@ -15,8 +15,8 @@ from normdiag.measure.summaries import Numbers, spread, worst
 from normdiag.structure.forms import NormFound
 
 TOP_CHANNELS = 5
-_CONSTANT = 999.0
-"""An input is constant to the norm where epsilon is more than 99.9 % of what it divides by."""
+_CONSTANT = 1e6
+"""An input is constant to the norm where epsilon is this many times as large as m2."""
 
 
 @dataclass(frozen=True, slots=True)

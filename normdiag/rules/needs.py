@@ -74,6 +74,8 @@ def _stream(evidence: Evidence) -> str | None:
 def _growth(evidence: Evidence) -> str | None:
     if evidence.measurements.growth:
         return None
+    if evidence.measurements.stream:
+        return "no law can be fitted to a single add, or to values that are not finite"
     found = bool(evidence.architecture.stacks)
     return _unmeasured(evidence, "stream", found, "no stack of residual adds was found")
 

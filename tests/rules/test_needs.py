@@ -48,6 +48,11 @@ def test_what_is_there_is_not_missed(need: Need, given: dict) -> None:
         ("measurements.stream", BUILT, "add 'stream' to --measure"),
         ("measurements.growth", {}, "no stack of residual adds was found"),
         ("measurements.growth", BUILT, "add 'stream' to --measure"),
+        (
+            "measurements.growth",
+            {**BUILT, "stream": {"layers.0/add#0": factories.add_measurement()}},
+            "no law can be fitted",
+        ),
         ("measurements.replay", {}, "no norm and no residual add was found"),
         ("measurements.replay", BUILT, "no site was replayed"),
         ("measurements.weights", BUILT, "the static pass over the tensors was not run"),

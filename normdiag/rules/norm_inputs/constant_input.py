@@ -32,9 +32,10 @@ class ConstantInput(Rule):
 
     ## How it is measured
 
-    Tokens with eps_share = eps / (m2 + eps) above 0.999, that is, 999 m2 <= eps; with an epsilon
-    of 0 those with m2 = 0. m2 is the variance over channels, the mean square for RMSNorm. Their
-    share of all tokens is compared with the threshold.
+    Tokens whose m2 is a millionth of epsilon or less, so that the normalised value is below 0.001;
+    with an epsilon of 0 those with m2 = 0. m2 is the variance over channels, the mean square for
+    RMSNorm. Their share of all tokens is compared with the threshold. An input that is small but
+    does vary is the finding of ND301.
 
     ## Thresholds
 

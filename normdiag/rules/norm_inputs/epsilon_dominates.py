@@ -18,6 +18,7 @@ class EpsilonDominates(Rule):
     ## What it does
 
     Names norms for whose typical token epsilon makes up a large share of what is under the root.
+    Where that token is constant, there is nothing to normalise at all, and ND302 says so instead.
 
     ## Why it matters
 
@@ -107,8 +108,8 @@ class EpsilonDominates(Rule):
         m2 = evidence.measurements.norms[worst.id].input_var.median
         many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
         return self.finding(
-            f"epsilon is {number(worst.value)} of what the norm divides by, in the median over "
-            f"tokens (threshold {number(limit)}), {many} {worst.id}: eps {number(norm.eps or 0.0)} "
+            f"epsilon makes up {number(worst.value)} of what the norm divides by, in the median "
+            f"over tokens (threshold {number(limit)}), {many} {worst.id}: eps {number(norm.eps or 0.0)} "
             f"beside m2 {number(m2)}",
             ids=ids(sites),
             severity=severity,
@@ -125,5 +126,5 @@ def _shares(evidence: Evidence) -> tuple[Site, ...]:
     return tuple(
         site(norm, measured[norm.id].eps_share.median)
         for norm in evidence.architecture.norms
-        if norm.id in measured
+        if norm.id in measured and 2 * measured[norm.id].constant < measured[norm.id].tokens
     )

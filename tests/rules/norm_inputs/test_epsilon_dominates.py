@@ -3,6 +3,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import pytest
+
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.statistics import Worst
 from tests.rules.builders import evidence, found, measured, norms, one
@@ -56,6 +58,11 @@ def test_what_is_not_a_number_is_no_finding() -> None:
     """0/0 where epsilon and the input are zero: that is ND302's finding."""
     seen = replace(measured(0.5), eps_share=Worst(median=math.nan, max=math.nan))
     assert found(only(seen, eps=0.0), "ND301") == ()
+
+
+@pytest.mark.parametrize(("constant", "findings"), [(41, 0), (21, 0), (20, 1)])
+def test_a_constant_input_is_the_finding_of_another_rule(constant: int, findings: int) -> None:
+    assert len(found(only(measured(0.9999999, constant=constant)), "ND301")) == findings
 
 
 def test_each_run_of_a_shared_norm_is_its_own_site() -> None:
