@@ -1,0 +1,138 @@
+"""What a norm's gain alone says of the singular values of its Jacobians: where each must lie.
+
+Over `largest`^2, the eigenvalues of s^2 J J' for a gain with `zeros` zeros are H - n zeros and
+roots r_1 <= .. <= r_n, one in each [q_(k-1), q_k] with q_0 = 0. Without centring q_k are the
+squares p_k of the gains that are not zero. Centring takes a first rank-one term off, the same for
+every token, and q_k are what it leaves of p: roots of lam sum_i 1 / (p_i - lam) = zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from normdiag.numerics.secular import Interval, Pole, Secular
+
+_ZERO = 1e-60
+"""Gains this much smaller than the largest one count as zero: their squares would underflow."""
+
+
+@dataclass(frozen=True, slots=True)
+class GainSpectrum:
+    """The poles of every token's secular equation that the extreme roots need."""
+
+    centred: bool
+    features: int
+    largest: float
+    """max |gamma|; NaN if one is not finite."""
+    zeros: int
+    relative: Tensor
+    """|gamma| / `largest`, (H,), in the order of the features; 0 for the zeros."""
+    order: Tensor
+    """Features in ascending order of |gamma|, (H,)."""
+    intervals: dict[int, Interval]
+    """k -> [q_(k-1), q_k] for k = `radial`, `smallest` and `count`, where 1 <= k <= n."""
+
+    @property
+    def count(self) -> int:
+        """n, how many roots there are besides the exact zeros."""
+        return self.features - (max(1, self.zeros) if self.centred else self.zeros)
+
+    @property
+    def radial(self) -> int:
+        """k of the radial value; 0 and less are exact zeros."""
+        return (2 if self.centred else 1) - (self.features - self.count)
+
+    @property
+    def smallest(self) -> int:
+        """k of the smallest value that is not radial."""
+        return self.radial + 1
+
+    @property
+    def constant(self) -> bool:
+        """Whether |gamma| is the same for all features and not zero."""
+        return self.zeros == 0 and bool((self.relative == 1).all())
+
+    def roots(self, y: Tensor, delta: Tensor) -> dict[int, Tensor]:
+        """r_k, (N,), for each k of `intervals`.
+
+        Args:
+            y: `reference(x)` over ||z||, without the zero gains, (N, H - zeros).
+            delta: the token's delta and the weight that its zero gains hold, (N,), finite.
+        """
+        known = {k: i for k, i in self.intervals.items() if i.width > 0}
+        found = {
+            k: torch.full_like(delta, i.high.value)
+            for k, i in self.intervals.items()
+            if k not in known
+        }
+        if known:
+            solved = Secular(self.centred, self.zeros, y, delta).solve(list(known.values()))
+            found |= dict(zip(known, solved.value, strict=True))
+        return found
+
+    def reference(self, x: Tensor) -> Tensor:
+        """x (N, H) in ascending order of |gamma|, less what makes the smallest gain's part exact.
+
+        LayerNorm's values do not change when a constant is added to x. Taken from the feature of
+        the smallest gain, or as the mean over the zero gains, it leaves nothing to cancel there.
+        """
+        x = x.index_select(1, self.order)
+        if self.centred:
+            x = x - x[:, :1]
+            if self.zeros:
+                x = x - x[:, : self.zeros].mean(1, keepdim=True)
+        return x
+
+
+def gain_spectrum(gain: Tensor, *, centred: bool) -> GainSpectrum:
+    """The spectrum of a gain (H,), of any floating dtype and on any device; signs do not matter."""
+    size = gain.detach().to("cpu").to(torch.float64).abs()
+    largest = float(size.amax())
+    if not math.isfinite(largest):
+        return GainSpectrum(centred, len(size), math.nan, 0, size, size.argsort(), {})
+    relative = size / largest if largest > 0 else size
+    relative = torch.where(relative < _ZERO, 0.0, relative)
+    gains, order = relative.sort()
+    zeros = int((gains == 0).sum())
+    bare = GainSpectrum(centred, len(size), largest, zeros, relative, order, {})
+    roots = {k for k in (bare.radial, bare.smallest, bare.count) if 1 <= k <= bare.count}
+    poles = _poles(bare, gains[zeros:], roots | {k - 1 for k in roots})
+    intervals = {k: Interval(poles[k - 1], poles[k], k == 1, k == bare.count) for k in roots}
+    return replace(bare, intervals=intervals)
+
+
+def _poles(spectrum: GainSpectrum, gains: Tensor, wanted: set[int]) -> dict[int, Pole]:
+    """q_k for each wanted k; q_0 = 0."""
+
+    def square(i: int) -> Pole:
+        gain = gains[i - 1] if i else gains.new_zeros(())
+        return Pole(float(gain.square()), (gains - gain) * (gains + gain))
+
+    if not spectrum.centred:
+        return {k: square(k) for k in wanted}
+    skipped = 0 if spectrum.zeros else 1  # without zero gains, the first root of the centring is 0
+    found = {0: square(0)} if 0 in wanted else {}
+    between = {}
+    for k in wanted - {0}:
+        i = k + skipped
+        interval = Interval(square(i - 1), square(i), i == 1, i == len(gains))
+        if interval.width == 0:
+            found[k] = interval.high
+        else:
+            between[k] = interval
+    if between:
+        centring = Secular(
+            centred=False,
+            zeros=0,
+            y=torch.ones(1, len(gains), dtype=torch.float64),
+            delta=torch.full((1,), float(spectrum.zeros), dtype=torch.float64),
+        )
+        root = centring.solve(list(between.values()))
+        for row, (k, interval) in enumerate(between.items()):
+            end = interval.high if root.from_high[row, 0] else interval.low
+            found[k] = end.moved(float(root.distance[row, 0]))
+    return found

@@ -1,0 +1,101 @@
+"""Singular values of the Jacobian of GroupNorm: LayerNorm's, group by group.
+
+A group of C/G channels over P positions is normalised as one LayerNorm of H = C/G * P features
+whose gain is each channel's, repeated over the positions (Wu and He 2018).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from normdiag.errors import NormdiagError
+from normdiag.numerics.norm_jacobian import Extremes, NormSpectrum, prepare
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpectrum:
+    """One GroupNorm at one number of positions."""
+
+    groups: int
+    alike: Tensor
+    """The groups whose |gamma| is one number, so that one spectrum does for all of them, (A,)."""
+    level: Tensor
+    """That number, (A,)."""
+    unit: NormSpectrum
+    """The norm of a group with gain 1."""
+    others: dict[int, NormSpectrum]
+
+    def extremes(self, x: Tensor) -> Extremes:
+        """The extremes of each group's Jacobian: fields of shape (N, G).
+
+        Args:
+            x: what GroupNorm takes, (N, C, positions ..), or (N, G, features).
+
+        Raises:
+            NormdiagError: x does not split into G groups of the prepared size.
+        """
+        features = self.unit.gain.features
+        if x.ndim < 2 or x[:1].numel() != self.groups * features * len(x[:1]):
+            raise NormdiagError(
+                f"a group norm of {self.groups} groups with {features} features each "
+                f"got inputs of shape {tuple(x.shape)}",
+                "prepare it for the number of positions that the inputs have",
+            )
+        rows = x.reshape(len(x), self.groups, features)
+        parts = {k: norm.extremes(rows[:, k]) for k, norm in self.others.items()}
+        alike = rows[:, self.alike.to(x.device)].reshape(len(x) * len(self.alike), features)
+        shared = self.unit.extremes(alike)
+
+        def gather(name: str) -> Tensor:
+            out = torch.empty(len(x), self.groups, dtype=torch.float64)
+            level = 1.0 if name in ("kappa", "rank") else self.level
+            out[:, self.alike] = getattr(shared, name).view(len(x), len(self.alike)) * level
+            for k, part in parts.items():
+                out[:, k] = getattr(part, name)
+            return out
+
+        return Extremes(**{field.name: gather(field.name) for field in fields(Extremes)})
+
+
+def prepare_groups(
+    gain: Tensor | None, *, channels: int, groups: int, positions: int, eps: float
+) -> GroupSpectrum:
+    """Solve what depends on the gain alone.
+
+    Args:
+        gain: gamma, (C,), or None.
+        channels: C.
+        groups: G, a divisor of C.
+        positions: how many positions a group spans, 1 where there are none.
+        eps: what is added to the variance.
+
+    Raises:
+        NormdiagError: the sizes do not fit together, or eps is negative or not finite.
+    """
+    if groups < 1 or positions < 1 or channels % groups:
+        raise NormdiagError(
+            f"{channels} channels do not split into {groups} groups over {positions} positions",
+            "the number of groups divides the number of channels",
+        )
+    if gain is None:
+        gain = torch.ones(channels)
+    if gain.shape != (channels,):
+        raise NormdiagError(
+            f"a group norm over {channels} channels has a gain of shape {tuple(gain.shape)}",
+            "give one gain per channel",
+        )
+    size = channels // groups * positions
+    each = gain.detach().to("cpu").to(torch.float64).abs().view(groups, -1)
+    level = each[:, 0]
+    same = (each == level[:, None]).all(1) & (level > 0)
+
+    def norm(values: Tensor) -> NormSpectrum:
+        spread = values.repeat_interleave(positions)
+        return prepare(spread, kind="layernorm", features=size, eps=eps)
+
+    alike = same.nonzero().flatten()
+    others = {int(k): norm(each[k]) for k in (~same).nonzero().flatten()}
+    return GroupSpectrum(groups, alike, level[alike], norm(torch.ones_like(each[0])), others)

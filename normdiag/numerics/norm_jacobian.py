@@ -1,0 +1,200 @@
+"""Singular values of the Jacobian of LayerNorm and RMSNorm, exact, in O(H) per token.
+
+For one token x with H features, gain gamma and epsilon eps:
+
+    z = x - mean(x) (LayerNorm) or x (RMSNorm);  m2 = mean(z^2);  s = sqrt(m2 + eps)
+    J = diag(gamma) / s (I - u u' - c zh zh')      u = 1/sqrt(H) (LayerNorm only), zh = z/||z||
+    c = m2 / (m2 + eps),  1 - c = eps / s^2
+
+so s^2 J J' is diag(gamma^2) less a term of rank two (LayerNorm) or one (RMSNorm), and its
+eigenvalues solve the secular equation of `secular.py` with delta = (1-c)^2 / (c (2-c)). (Xiong et
+al. 2020, appendix D, is the case gamma = 1, eps = 0.) What depends on gamma alone is solved once
+per norm; a token then costs one scalar equation per singular value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from normdiag.errors import NormdiagError
+from normdiag.numerics.gain_spectrum import GainSpectrum, gain_spectrum
+from normdiag.numerics.secular import GRAIN
+from normdiag.numerics.standardise import standardise
+
+NormKind = Literal["layernorm", "rmsnorm"]
+_BATCH = 16 * GRAIN
+"""Elements of x whose scalar equations are stepped together."""
+_FREE = 2.0**60
+"""A delta beyond which the token's term moves no eigenvalue by an ulp: no variance beside eps."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extremes:
+    """One number per token, float64, of its Jacobian's singular values s_1 >= .. >= s_H.
+
+    NaN where a value does not exist (too few features), where x or gamma is not finite, and where
+    the norm itself is 0/0 (no variance and no epsilon).
+    """
+
+    sigma_max: Tensor
+    """s_1."""
+    sigma_min: Tensor
+    """s_(H-2) for LayerNorm, s_(H-1) for RMSNorm: without the directions that a norm removes."""
+    kappa: Tensor
+    """sigma_max / sigma_min; inf where sigma_min is 0."""
+    radial: Tensor
+    """The next value below sigma_min: eps / s^3 times |gamma| where that is constant."""
+    rank: Tensor
+    """How many singular values are not exactly 0."""
+    frobenius: Tensor
+    """sqrt(sum_k s_k^2)."""
+
+    @staticmethod
+    def concatenate(parts: Sequence[Extremes]) -> Extremes:
+        """The tokens of all parts, in order."""
+        names = [f.name for f in fields(Extremes)]
+        return Extremes(**{n: torch.cat([getattr(part, n) for part in parts]) for n in names})
+
+
+@dataclass(frozen=True, slots=True)
+class NormSpectrum:
+    """One norm, ready to give the extreme singular values of its Jacobian at any token."""
+
+    eps: float
+    gain: GainSpectrum
+
+    def extremes(self, x: Tensor) -> Extremes:
+        """The extremes of the Jacobian at each token.
+
+        Args:
+            x: the norm's inputs, (N, H), of any floating dtype and on any device.
+
+        Returns:
+            One number per token, on the CPU. The error is below 1e-12 max|gamma| / s, and
+            `radial` is accurate to 1e-12 of itself.
+
+        Raises:
+            NormdiagError: x does not have the norm's number of features.
+        """
+        features = self.gain.features
+        if x.ndim != 2 or x.shape[1] != features:
+            raise NormdiagError(
+                f"a norm over {features} features got inputs of shape {tuple(x.shape)}",
+                "give one row per token: (tokens, features)",
+            )
+        batch = max(1, _BATCH // features)
+        return Extremes.concatenate([self._batch(part) for part in torch.split(x, batch)])
+
+    def _batch(self, x: Tensor) -> Extremes:
+        tokens = self._tokens(x)
+        gain = self.gain
+        found = _constant_gain(gain, tokens) if gain.constant else _any_gain(gain, tokens)
+        factor = gain.largest / tokens.scale
+        missing = torch.full_like(factor, math.nan)
+        removed = 2 if gain.centred else 1
+        exists = gain.features > removed
+        sigma_max, sigma_min = found.sigma_max * factor, found.sigma_min * factor
+        return Extremes(
+            sigma_max=sigma_max,
+            sigma_min=sigma_min if exists else missing,
+            kappa=_ratio(found.sigma_max, found.sigma_min) + 0 * factor if exists else missing,
+            radial=found.radial * factor if gain.features >= removed else missing,
+            rank=found.rank + 0 * factor,
+            frobenius=tokens.energy.sqrt() * factor,
+        )
+
+    def _tokens(self, x: Tensor) -> _Tokens:
+        gain = self.gain
+        y = x.new_empty(len(x), gain.features - gain.zeros, dtype=torch.float64, device="cpu")
+        parts = []
+        rows = max(1, GRAIN // gain.features)
+        for start in range(0, max(1, len(x)), rows):
+            token = standardise(x[start : start + rows], centred=gain.centred, eps=self.eps)
+            energy = (token.kept_energy() * gain.relative.square()).sum(1)
+            direction = gain.reference(token.x) / token.length[:, None]
+            held = direction[:, : gain.zeros].square().sum(1)
+            y[start : start + rows] = direction[:, gain.zeros :]
+            parts.append((token.scale, token.eps_share, token.suppression + held, energy))
+        scale, eps_share, delta, energy = (torch.cat(column) for column in zip(*parts, strict=True))
+        return _Tokens(scale, eps_share, delta, energy, y)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tokens:
+    """What the secular equation needs of N tokens; the gain is in units of its largest element."""
+
+    scale: Tensor
+    eps_share: Tensor
+    delta: Tensor
+    energy: Tensor
+    """s^2 ||J||_F^2."""
+    y: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """In units of max|gamma| / s."""
+
+    sigma_max: Tensor
+    sigma_min: Tensor
+    radial: Tensor
+    rank: Tensor
+
+
+def prepare(gain: Tensor | None, *, kind: NormKind, features: int, eps: float) -> NormSpectrum:
+    """Solve what depends on the gain alone, once per norm.
+
+    Args:
+        gain: gamma as it acts (1 + w where a norm is built so), (H,), or None for a norm without.
+        kind: LayerNorm takes the mean off, RMSNorm does not.
+        features: H.
+        eps: what is added to the mean square.
+
+    Raises:
+        NormdiagError: the gain does not have H numbers, or eps is negative or not finite.
+    """
+    if gain is None:
+        gain = torch.ones(features)
+    if gain.shape != (features,) or features < 1:
+        raise NormdiagError(
+            f"a norm over {features} features has a gain of shape {tuple(gain.shape)}",
+            "give one gain per feature, expanded where features share one",
+        )
+    if not (math.isfinite(eps) and eps >= 0):
+        raise NormdiagError(f"a norm's epsilon is {eps}", "epsilon is a finite number, 0 or more")
+    return NormSpectrum(eps, gain_spectrum(gain, centred=kind == "layernorm"))
+
+
+def _constant_gain(gain: GainSpectrum, tokens: _Tokens) -> _Found:
+    """The closed form: 1 on every kept direction, 1-c on the radial one, 0 on the mean."""
+    kept = torch.ones_like(tokens.scale)
+    radial = tokens.eps_share if gain.count else torch.zeros_like(kept)
+    rank = gain.count - (radial == 0).to(radial.dtype) if gain.count else radial
+    return _Found(kept if gain.count > 1 else radial, kept, radial, rank)
+
+
+def _any_gain(gain: GainSpectrum, tokens: _Tokens) -> _Found:
+    """The roots of the secular equation; those with k < 1 are exact zeros."""
+    delta = tokens.delta
+    free = ~(delta < _FREE)
+    roots = gain.roots(tokens.y, torch.where(free, 1.0, delta))
+    zero = torch.zeros_like(delta)
+
+    def sigma(k: int) -> Tensor:
+        if k not in gain.intervals:
+            return zero
+        return torch.where(free, gain.intervals[k].high.value, roots[k]).sqrt()
+
+    rank = gain.count - (delta == 0).to(delta.dtype) if gain.count else zero
+    return _Found(sigma(gain.count), sigma(gain.smallest), sigma(gain.radial), rank)
+
+
+def _ratio(largest: Tensor, smallest: Tensor) -> Tensor:
+    """largest / smallest; inf where smallest is 0, whatever largest is."""
+    return torch.where(smallest == 0, math.inf, largest / smallest)
