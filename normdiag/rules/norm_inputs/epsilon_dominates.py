@@ -109,8 +109,8 @@ class EpsilonDominates(Rule):
         many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
         return self.finding(
             f"epsilon makes up {number(worst.value)} of what the norm divides by, in the median "
-            f"over tokens (threshold {number(limit)}), {many} {worst.id}: eps {number(norm.eps or 0.0)} "
-            f"beside m2 {number(m2)}",
+            f"over tokens (threshold {number(limit)}), {many} {worst.id}: "
+            f"eps {number(norm.eps or 0.0)} beside m2 {number(m2)}",
             ids=ids(sites),
             severity=severity,
             confidence="high",

@@ -104,16 +104,19 @@ class MassiveActivation(Rule):
     ) -> Finding:
         ranked = worst_first(sites)
         worst, first = ranked[0], sites[0]
-        at = evidence.measurements.stream[worst.id]
+        at = evidence.measurements.stream[first.id]
         token = at.max_token
         is_massive = worst.value > limits["magnitude"]
         beside = "threshold" if is_massive else "which makes it an outlier but no massive one below"
+        more = (
+            f", and at {count(len(sites), 'add')} in all, {where(sites)}, up to "
+            f"{number(worst.value)} at {worst.id}"
+        )
         return self.finding(
-            f"|y| reaches {number(worst.value)} in channel {at.max_channel} at position "
+            f"|y| is {number(first.value)} in channel {at.max_channel} at position "
             f"{token.position} of sequence {token.sequence} ({beside} "
             f"{number(limits['magnitude'])}), {number(_ratio(at))} times the median "
-            f"(threshold {number(limits['ratio'])}), at {worst.id}; "
-            f"{count(len(sites), 'add')}, {where(sites)}, first at {first.id}",
+            f"(threshold {number(limits['ratio'])}), at {first.id}{more if len(sites) > 1 else ''}",
             ids=ids(ranked),
             severity=how[0],
             confidence=how[1],

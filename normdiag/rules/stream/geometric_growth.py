@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.record import record
 from normdiag.evidence.stream import Growth
 from normdiag.findings import Confidence, Finding
 from normdiag.rules.number import count, number
@@ -13,7 +16,20 @@ from normdiag.rules.rule import Rule
 from normdiag.rules.site import see
 from normdiag.rules.thresholds import Limits, Threshold
 
-SURE = 0.95
+SURE, LONG = 0.95, 12
+"""The Akaike weight and the number of adds from which a law is taken as certain."""
+HALF = 0.5
+"""The share of all growth that one add may make up: with more, it is a jump."""
+
+
+@record
+class Rate:
+    """The factor per add, the least that it can be, and how it is known."""
+
+    value: float
+    least: float
+    law: str
+    confidence: Confidence
 
 
 class GeometricGrowth(Rule):
@@ -38,6 +54,9 @@ class GeometricGrowth(Rule):
     geometric g^l, and power; the corrected Akaike criterion chooses. The finding needs the
     geometric law, a factor that lies above the threshold by twice its standard error (a single
     jump is no growth per layer), and a total, last add over first, above the other threshold.
+
+    Where the adds are too few to tell the law, the factor is the mean one, total^(1/(adds - 1)),
+    no single add may make up more than half of the growth, and the confidence is low.
 
     ## Thresholds
 
@@ -70,7 +89,7 @@ class GeometricGrowth(Rule):
     code = "ND401"
     name = "geometric-growth"
     since = "0.1"
-    needs = ("measurements.growth",)
+    needs = ("measurements.stream", "measurements.growth")
     thresholds = (
         Threshold(
             name="rate",
@@ -100,31 +119,31 @@ class GeometricGrowth(Rule):
         for stack in evidence.architecture.stacks:
             growth = evidence.measurements.growth.get(stack.id)
             adds = [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
-            if growth and adds and _multiplies(growth, limits):
-                yield self._finding(evidence, stack, growth, adds, limits)
+            if growth is None or len(adds) < 2 or growth.total <= limits["total"]:
+                continue
+            rate = _rate(evidence, growth, adds)
+            if rate.least > limits["rate"]:
+                yield self._finding(evidence, stack, adds, rate, limits)
 
     def _finding(
         self,
         evidence: Evidence,
         stack: Stack,
-        growth: Growth,
         adds: list[ResidualAdd],
+        rate: Rate,
         limits: Limits,
     ) -> Finding:
-        rate = growth.rate or 1.0
-        sure = growth.confidence or 0.0
-        confidence: Confidence = "high" if sure >= SURE and len(adds) >= 12 else "medium"
+        total = evidence.measurements.growth[stack.id].total
         last = max(adds, key=lambda add: add.depth)
         normless = "no branch is normalised: " if stack.placement == "none" else ""
         return self.finding(
-            f"{normless}the stream of {stack.id} is multiplied by {number(rate)} per add "
-            f"(threshold {number(limits['rate'])}), {number(growth.total)} times over "
-            f"{count(len(adds), 'add')} (threshold {number(limits['total'])}); law geometric, "
-            f"Akaike weight {number(sure)}",
+            f"{normless}the stream of {stack.id} is multiplied by {number(rate.value)} per add "
+            f"(threshold {number(limits['rate'])}), {number(total)} times over "
+            f"{count(len(adds), 'add')} (threshold {number(limits['total'])}); {rate.law}",
             ids=(stack.id,),
             severity="warning",
-            confidence=confidence,
-            measured=(rate, limits["rate"]),
+            confidence=rate.confidence,
+            measured=(rate.value, limits["rate"]),
             advice=(
                 "normalise what each branch reads"
                 if normless
@@ -134,8 +153,31 @@ class GeometricGrowth(Rule):
         )
 
 
-def _multiplies(growth: Growth, limits: Limits) -> bool:
-    if growth.law != "geometric" or growth.rate is None:
-        return False
-    least = growth.rate - 2 * (growth.rate_error or 0.0)
-    return least > limits["rate"] and growth.total > limits["total"]
+def _rate(evidence: Evidence, growth: Growth, adds: list[ResidualAdd]) -> Rate:
+    sure = growth.confidence or 0.0
+    if growth.law == "geometric" and growth.rate is not None:
+        return Rate(
+            value=growth.rate,
+            least=growth.rate - 2 * (growth.rate_error or 0.0),
+            law=f"law geometric, Akaike weight {number(sure)}",
+            confidence="high" if sure >= SURE and len(adds) >= LONG else "medium",
+        )
+    mean = growth.total ** (1 / (len(adds) - 1))
+    steady = growth.law == "undecided" and _largest_step(evidence, adds) <= HALF * math.log(
+        growth.total
+    )
+    return Rate(
+        value=mean,
+        least=mean if steady else 0.0,
+        law="the mean factor, since the adds are too few to tell the law",
+        confidence="low",
+    )
+
+
+def _largest_step(evidence: Evidence, adds: list[ResidualAdd]) -> float:
+    """The largest change of log ||y|| from one add to the next, of the median token."""
+    ordered = sorted(adds, key=lambda add: add.depth)
+    sizes = [evidence.measurements.stream[add.id].out_norm.median for add in ordered]
+    if min(sizes) <= 0:
+        return math.inf
+    return max(abs(math.log(b / a)) for a, b in pairwise(sizes))

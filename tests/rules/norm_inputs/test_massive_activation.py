@@ -35,7 +35,7 @@ def test_llama_2() -> None:
     assert len(finding.ids) == 29
     assert "2622 in channel 1415 at position 0 of sequence 1" in finding.message
     assert "13110 times the median (threshold 1000)" in finding.message
-    assert "29 adds, layers 2-30 of layers, first at layers.2/add#0" in finding.message
+    assert "at layers.2/add#0, and at 29 adds in all, layers 2-30 of layers" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,16 @@ def test_what_is_nearly_massive_says_so() -> None:
     assert finding.confidence == "low" and "no massive one below 100" in finding.message
 
 
+def test_a_single_add_is_named_once() -> None:
+    assert one(stream({3: (500.0, 0.2)}), "ND304").message.count("layers.3/add#0") == 1
+
+
 def test_where_it_comes_up_is_the_first_and_not_the_worst() -> None:
     finding = one(stream({2: (500.0, 0.2), 3: (900.0, 0.2), 4: (700.0, 0.2)}), "ND304")
     assert finding.ids == ("layers.3/add#0", "layers.4/add#0", "layers.2/add#0")
-    assert "first at layers.2/add#0" in finding.message
+    assert "|y| is 500 in channel" in finding.message and "2500 times" in finding.message
+    assert "at layers.2/add#0, and at 3 adds" in finding.message
+    assert "up to 900 at layers.3/add#0" in finding.message and finding.value == 900.0
     assert "--site 'layers.2/add#0'" in finding.advice
 
 

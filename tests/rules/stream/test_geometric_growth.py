@@ -2,11 +2,16 @@ from __future__ import annotations
 
 import pytest
 
+from normdiag.evidence.statistics import Typical
 from normdiag.evidence.stream import Growth
-from tests.rules.builders import adds, evidence, found, one, stack
+from tests import factories
+from tests.rules.builders import adds, evidence, found, judged, one, stack
+
+UNDECIDED = {"law": "undecided", "rate": None, "rate_error": None, "confidence": 0.5}
 
 
-def grown(layers: int = 32, placement: str = "pre", **given):
+def grown(layers: int = 32, placement: str = "pre", sizes: list[float] | None = None, **given):
+    """A stack with one add per layer; `sizes` are ||y|| of the median token."""
     law = {
         "law": "geometric",
         "rate": 1.3,
@@ -15,9 +20,15 @@ def grown(layers: int = 32, placement: str = "pre", **given):
         "total": 3000.0,
         **given,
     }
+    written = adds(layers)
+    stream = {
+        add.id: factories.add_measurement(out_norm=Typical(mean=1.0, median=size, max=1.0))
+        for add, size in zip(written, sizes or [1.3**k for k in range(layers)], strict=True)
+    }
     return evidence(
         stacks=(stack(layers, placement=placement),),
-        adds=adds(layers),
+        adds=written,
+        stream=stream,
         growth={"layers": Growth(**law)},
     )
 
@@ -41,8 +52,9 @@ def test_a_stream_that_multiplies() -> None:
         {"rate": 2.0, "rate_error": 0.8},  # one jump that a line was laid through
         {"law": "additive"},
         {"law": "power"},
-        {"law": "constant", "rate": None, "rate_error": None},
-        {"law": "undecided", "rate": None, "rate_error": None, "confidence": None},
+        {"law": "constant", "rate": None, "rate_error": None, "total": 1.0},
+        {**UNDECIDED, "total": 20.0},
+        {**UNDECIDED, "total": 31.0},  # 1.117 per add
     ],
 )
 def test_what_is_not_this_defect_is_silent(healthy: dict) -> None:
@@ -52,6 +64,26 @@ def test_what_is_not_this_defect_is_silent(healthy: dict) -> None:
 def test_a_guess_is_called_one() -> None:
     assert one(grown(layers=8), "ND401").confidence == "medium"
     assert one(grown(confidence=0.7), "ND401").confidence == "medium"
+
+
+class TestTooFewAddsToTellTheLaw:
+    def test_steady_growth_is_reported_as_a_guess(self) -> None:
+        seen = grown(8, sizes=[2.0**k for k in range(8)], **{**UNDECIDED, "total": 128.0})
+        finding = one(seen, "ND401")
+        assert finding.value == pytest.approx(2.0) and finding.confidence == "low"
+        assert "multiplied by 2 per add" in finding.message and "too few" in finding.message
+
+    def test_a_single_jump_is_no_growth_per_layer(self) -> None:
+        seen = grown(8, sizes=[1.0] * 7 + [5833.0], **{**UNDECIDED, "total": 5833.0})
+        assert found(seen, "ND401") == ()
+
+    @pytest.mark.parametrize("first", [0.0, float("nan")])
+    def test_a_stream_that_starts_at_nothing_is_no_growth_per_layer(self, first: float) -> None:
+        seen = grown(4, sizes=[first, 1.0, 2.0, 4.0], **{**UNDECIDED, "total": 1e6})
+        assert found(seen, "ND401") == ()
+
+    def test_one_add_has_no_law(self) -> None:
+        assert found(grown(1, sizes=[1.0], **{**UNDECIDED, "total": 100.0}), "ND401") == ()
 
 
 def test_without_norms_the_advice_is_a_norm() -> None:
@@ -64,3 +96,11 @@ def test_the_thresholds_can_be_set() -> None:
     assert found(grown(), "ND401", rate=1.4) == ()
     assert found(grown(), "ND401", total=1e4) == ()
     assert one(grown(rate=1.05, rate_error=0.001, total=5.0), "ND401", rate=1.04, total=4)
+
+
+def test_values_that_are_not_finite_have_no_law() -> None:
+    seen = evidence(
+        stacks=(stack(1),), adds=adds(1), stream={"layers.0/add#0": factories.add_measurement()}
+    )
+    judgement = judged(seen, "ND401")
+    assert judgement.passed == () and "no law can be fitted" in judgement.skipped[0].why
