@@ -38,8 +38,9 @@ def sentences(report: Report, trace: TokenTrace) -> Iterator[str]:
     traced = {id: norms for id, norms in trace.out_norm.items() if len(norms) == length}
     if not traced or length < _FEWEST:
         return
+    typical = {id: _typical(norms) for id, norms in traced.items()}
     peaks = sorted(
-        (_peak(traced, position) for position in range(length)),
+        (_peak(traced, typical, position) for position in range(length)),
         key=lambda peak: peak.ratio,
         reverse=True,
     )
@@ -55,8 +56,8 @@ def sentences(report: Report, trace: TokenTrace) -> Iterator[str]:
         yield f"So do {count(len(named) - _NAMED, 'other token')}."
 
 
-def _peak(traced: dict[str, tuple[float, ...]], position: int) -> _Peak:
-    ratios = {id: _ratio(norms, position) for id, norms in traced.items()}
+def _peak(traced: dict[str, tuple[float, ...]], typical: dict[str, float], position: int) -> _Peak:
+    ratios = {id: _ratio(norms[position], typical[id]) for id, norms in traced.items()}
     site = max(ratios, key=lambda id: ratios[id])
     return _Peak(
         position=position,
@@ -67,12 +68,16 @@ def _peak(traced: dict[str, tuple[float, ...]], position: int) -> _Peak:
     )
 
 
-def _ratio(norms: tuple[float, ...], position: int) -> float:
-    """Return a token's norm over the median of the finite ones; 0 where there are none."""
-    finite = [norm for norm in norms if math.isfinite(norm)]
-    if not finite or median(finite) == 0:
+def _typical(norms: tuple[float, ...]) -> float:
+    """Return the median of the finite ones; 0 where there are none."""
+    return median([norm for norm in norms if math.isfinite(norm)] or [0.0])
+
+
+def _ratio(norm: float, typical: float) -> float:
+    """Return a token's norm over the typical one; 0 where there is none to compare with."""
+    if typical == 0:
         return 0.0
-    return norms[position] / median(finite) if math.isfinite(norms[position]) else math.inf
+    return norm / typical if math.isfinite(norm) else math.inf
 
 
 def _name(trace: TokenTrace, position: int) -> str:

@@ -136,7 +136,7 @@ def _extremes(sites: list[_Site]) -> Iterator[str]:
     token = peak.seen.max_token
     ratio = f": {times(_peak(peak))} the median magnitude there" if _finite(peak) else ""
     yield (
-        f"Largest value: {number(peak.seen.max_abs)} at {visible(peak.add.id)}, channel "
+        f"Value that stands out most: {number(peak.seen.max_abs)} at {visible(peak.add.id)}, channel "
         f"{peak.seen.max_channel}, token {token.position} of sequence {token.sequence}{ratio}."
     )
     yield (
