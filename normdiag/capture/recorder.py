@@ -138,6 +138,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         for parent in made.parents:
             is_data = is_data or parent.is_data
             origins |= parent.origins
+        is_data = is_data or _is_learned_tokens(made, tensor)
         node = Node(
             index=len(self.graph.nodes),
             op=made.operation.name,
@@ -173,6 +174,17 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if isinstance(value, (list, tuple)):
             return [self._noded(item, parents) for item in value]
         return value
+
+
+def _is_learned_tokens(made: _Made, tensor: torch.Tensor) -> bool:
+    """A learned row of vectors copied for every sequence: queries, latents. From here on, data."""
+    return (
+        made.operation.name in ("expand", "repeat")
+        and tensor.dim() >= 3
+        and tensor.is_floating_point()
+        and tensor.shape[-1] > 1
+        and any(not p.is_data and p.op != "constant" for p in made.parents)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,7 @@ def run(model: nn.Module, inputs: Mapping[str, Any], wanted: Wanted, sampling: S
         if t.is_floating_point() and t.device.type != "meta"
     )  # fmt: skip
     finite = finite and sites.are_finite()
-    return Pass(reading, recorder.graph, reading.stacks(), sites, late["layouts"], finite)
+    return Pass(reading, recorder.graph, reading.stacks(recorder.graph), sites, late["layouts"], finite)
 
 
 def call(model: nn.Module, inputs: Mapping[str, Any]) -> Any:

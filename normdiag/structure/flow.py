@@ -82,13 +82,15 @@ def _is_mask(scale: Node, value: Node) -> bool:
     """One number per token that comes from the inputs without any weight (an attention mask)."""
     if len(scale.shape) == 0 or scale.shape[-1] != 1 or value.shape[-1:] == (1,):
         return False
-    node = scale
-    while node.parents:
-        data = [p for p in node.parents if p.is_data]
-        if len(data) != 1 or is_contraction(node) or node.op in ("sum", "mean", "rsqrt", "sqrt"):
+    stack, seen = [scale], {scale}
+    while stack:
+        node = stack.pop()
+        if node.op == "parameter" or is_contraction(node):
             return False
-        node = data[0]
-    return node.op == "input"
+        fresh = [p for p in node.parents if p not in seen]
+        seen.update(fresh)
+        stack.extend(fresh)
+    return True
 
 
 def _appended(node: Node) -> tuple[Node, Factor | None] | None:
@@ -122,6 +124,8 @@ def computed_from(end: Node, start: Node) -> tuple[bool, bool]:
     """Is `end` computed from `start`, and does a contraction lie on some way between?"""
     if end is start:
         return True, False
+    if end.index < start.index or not end.is_data:
+        return False, False
     limit = start.index
     seen: dict[int, bool] = {}
     reached = through = False

@@ -43,6 +43,34 @@ class Layers:
         return None
 
 
+def repeated(adds: Sequence[AddFound]) -> dict[str | None, list[AddFound]]:
+    """The adds of one chain by the row of modules that they run in; None: in no such row.
+
+    A row is a set of calls of modules with one parent path: the items of a list of modules, or
+    one module called again and again.
+    """
+    chains = {a: a.node.frame.chain() for a in adds}
+    siblings: dict[str, set[Frame]] = {}
+    for chain in chains.values():
+        for frame in chain[1:]:
+            siblings.setdefault(_row(frame), set()).add(frame)
+    rows: dict[str | None, list[AddFound]] = {}
+    for add, chain in chains.items():
+        inside = (f for f in chain[1:] if _is_item(f) or len(siblings[_row(f)]) > 1)
+        frame = next(inside, None)
+        rows.setdefault(None if frame is None else _row(frame), []).append(add)
+    return rows
+
+
+def _row(frame: Frame) -> str:
+    return frame.path.rpartition(".")[0]
+
+
+def _is_item(frame: Frame) -> bool:
+    """Whether the module sits in a list: what holds it is not what called it."""
+    return frame.parent is not None and bool(_row(frame)) and frame.parent.path != _row(frame)
+
+
 def layers_of(adds: Sequence[AddFound], regions: dict[AddFound, set[Node]]) -> Layers:
     """Assign layer runs to the adds of one chain."""
     chains = [a.node.frame.chain() for a in adds]

@@ -25,7 +25,10 @@ PARTS = frozenset(
 """Views that keep a part along one axis."""
 
 DROPOUT = frozenset({"native_dropout", "dropout", "feature_dropout", "alpha_dropout"})
-MASKING = frozenset({"masked_fill", "where", "masked_scatter", "nan_to_num", "nan_to_num_"})
+MASKING = frozenset(
+    {"masked_fill", "where", "masked_scatter", "nan_to_num", "clamp", "clamp_min", "clamp_max"}
+)
+"""Most values pass; some are replaced or bounded."""
 
 MATRIX_PRODUCTS = frozenset(
     {
@@ -83,13 +86,22 @@ def is_score_product(node: Node) -> bool:
     """Data times data: attention scores, or a whole attention."""
     if node.op in ATTENTION:
         return True
-    return node.op in MATRIX_PRODUCTS and sum(p.is_data for p in node.parents) >= 2
+    return node.op in MATRIX_PRODUCTS and sum(map(_is_activation, node.parents)) >= 2
+
+
+def _is_activation(node: Node) -> bool:
+    """Data that is not a choice among weights (experts picked by a router are weights)."""
+    if not (node.is_data and node.is_floating):
+        return False
+    while (node.op in VIEWS or node.op in CASTS) and node.parents:
+        node = node.parents[0]
+    return node.is_data
 
 
 def mixes_tokens(node: Node) -> bool:
     """Whether the value at one token can depend on another token."""
     if node.op in ATTENTION or node.op in MIXING:
-        return True
+        return node.is_floating
     if node.op in CONVOLUTIONS:
         weight = next((p for p in node.parents[1:] if not p.is_data), None)
         return weight is None or any(size > 1 for size in weight.shape[2:])

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from normdiag.graph import Node
+from normdiag.graph import Graph, Node
 from normdiag.structure.attachments import StackFacts, attach
 from normdiag.structure.forms import NormFound
-from normdiag.structure.layers import layers_of
+from normdiag.structure.layers import layers_of, repeated
 from normdiag.structure.norms import NormFinder
 from normdiag.structure.residuals import AddFinder, AddFound
-from normdiag.structure.streams import Chain, StreamFinder
+from normdiag.structure.streams import StreamFinder
 
 
 class Reading:
     """Reads nodes in the order in which they are made."""
 
     def __init__(self) -> None:
+        self.outside: list[AddFound] = []
+        """Residual adds that run in no repeated layer."""
         self._norms = NormFinder()
         self._adds = AddFinder()
 
@@ -38,20 +40,19 @@ class Reading:
         """The residual add that `node` is."""
         return self._adds.read(node)
 
-    def stacks(self) -> list[StackFacts]:
-        """The stacks of the finished forward."""
-        finder = StreamFinder(self.adds, self.norms)
-        stacks = []
+    def stacks(self, graph: Graph) -> list[StackFacts]:
+        """The stacks of the finished forward, in its order."""
+        finder = StreamFinder(graph, self.adds, self.norms)
+        parts = []
         for chain in finder.chains():
-            if self._is_stream(chain, finder):
-                layers = layers_of(chain.adds, finder.regions)
-                stacks.append(attach(chain, layers, finder))
-        return stacks
-
-    @staticmethod
-    def _is_stream(chain: Chain, finder: StreamFinder) -> bool:
-        """A lone add on the branch of another is a feed-through of that branch."""
-        if len(chain.adds) > 1:
-            return True
-        add = chain.adds[0]
-        return not any(add.node in r for a, r in finder.regions.items() if a is not add)
+            rows = repeated(chain.adds)
+            for row, adds in rows.items():
+                if row is None and (len(rows) > 1 or len(adds) == 1):
+                    self.outside += adds
+                elif len(adds) > 1 or finder.enclosing[adds[0]] is None:
+                    parts.append(finder.part(chain, adds))
+        if not parts and self.outside:
+            parts = [c for c in finder.chains() if finder.enclosing[c.adds[0]] is None]
+            self.outside = []
+        parts.sort(key=lambda c: c.adds[0].index)
+        return [attach(c, layers_of(c.adds, finder.regions), finder) for c in parts]

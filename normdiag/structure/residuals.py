@@ -63,21 +63,21 @@ class AddFinder:
                 self.adds.append(found)
                 self._by_node[node] = found
                 return found
-        self.plain.append(node)
+        if a.is_data and b.is_data:
+            self.plain.append(node)
         return None
 
     def _residual(self, node: Node, skip: Node, branch: Node, i: int) -> AddFound | None:
-        if skip.shape != node.shape:
+        if skip.shape != node.shape or branch.shape[-1:] != node.shape[-1:]:
             return None
         start = origin(skip)
-        if start.node.index > branch.index:
-            return None
-        if computed_from(branch, start.node)[1]:
+        is_derived, is_contracted = computed_from(branch, start.node)
+        if is_contracted:
             return AddFound(
                 node, skip, [branch], i, start.node, _sign(node, i), skip_factors=start.factors
             )
         earlier = self._by_node.get(start.node)
-        if earlier is None or start.factors or earlier.is_absorbed:
+        if earlier is None or start.factors or earlier.is_absorbed or is_derived:
             return None
         if computed_from(branch, earlier.root)[1]:
             earlier.is_absorbed = True
@@ -104,7 +104,7 @@ def operands_of(node: Node) -> tuple[Node, Node] | None:
     if len(node.shape) < 2 or number(node.kwargs.get("alpha", 1)) is None:
         return None
     a, b = _pair(node)
-    if not (isinstance(a, Node) and isinstance(b, Node) and a.is_data and b.is_data):
+    if not (isinstance(a, Node) and isinstance(b, Node) and (a.is_data or b.is_data)):
         return None
     if not (a.is_floating and b.is_floating) or a is b:
         return None

@@ -7,12 +7,13 @@ that branch: a chain links only adds that share their innermost enclosing add.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from normdiag.graph import Node
 from normdiag.structure.flow import Factor, between, step_back
 from normdiag.structure.forms import NormFound
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.operations import ATTENTION, is_contraction
+from normdiag.structure.residuals import AddFound, operands_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,6 @@ class Chain:
     adds: list[AddFound]
     links: list[Link]
     """links[i] leads into adds[i].skip."""
-    branch_nodes: dict[int, set[Node]] = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -43,48 +43,62 @@ class Chain:
 class StreamFinder:
     """Builds the chains of a finished forward."""
 
-    def __init__(self, adds: Iterable[AddFound], norms: Iterable[NormFound]) -> None:
-        self.adds = [a for a in adds if not a.is_absorbed]
+    def __init__(
+        self, nodes: Iterable[Node], adds: Iterable[AddFound], norms: Iterable[NormFound]
+    ) -> None:
+        standing = [a for a in adds if not a.is_absorbed]
+        scores = _scores(nodes)
+        self.adds = [a for a in standing if a.node not in scores]
         self.by_node = {a.node: a for a in self.adds}
         self.norm_of = {n.node: n for n in norms}
         self.norm_by_output = {n.output: n for n in norms if n.output is not None}
         self.regions = {a: self._region(a) for a in self.adds}
+        self.enclosing = self._enclosing()
 
     def chains(self) -> list[Chain]:
         """All chains, longest first where they compete, in the order of the forward."""
         links = {a: self.trace(a.skip) for a in self.adds}
-        enclosing = self._enclosing()
-        chains = []
-        free = set(self.adds)
         length: dict[AddFound, int] = {}
         before: dict[AddFound, AddFound | None] = {}
         for add in self.adds:  # in topological order
             previous = self.by_node.get(links[add].source)
-            if previous is not None and not self._joins(previous, add, enclosing):
+            if previous is not None and not self._joins(previous, add):
                 previous = None
             before[add] = previous
             length[add] = 1 + (length[previous] if previous is not None else 0)
+        free = set(self.adds)
+        chains = []
         for tail in sorted(self.adds, key=lambda a: (-length[a], a.index)):
-            if tail not in free:
-                continue
             path: list[AddFound] = []
             at: AddFound | None = tail
             while at is not None and at in free:
                 path.append(at)
                 free.discard(at)
                 at = before[at]
-            path.reverse()
-            chains.append(Chain(path, [links[a] for a in path]))
-        chains.sort(key=lambda c: c.adds[0].index)
-        return chains
+            if path:
+                path.reverse()
+                chains.append(Chain(path, [links[a] for a in path]))
+        return sorted(chains, key=lambda c: c.adds[0].index)
+
+    def part(self, chain: Chain, adds: list[AddFound]) -> Chain:
+        """The chain of `adds` alone: links run through the others' skips."""
+        kept = {a.node for a in adds}
+        links = []
+        for add in adds:
+            link = self.trace(add.skip)
+            norms, factors = [*link.norms], [*link.factors]
+            while link.source in self.by_node and link.source not in kept:
+                link = self.trace(self.by_node[link.source].skip)
+                norms += link.norms
+                factors += link.factors
+            links.append(Link(link.source, tuple(norms), tuple(factors)))
+        return Chain(adds, links)
 
     def trace(self, node: Node) -> Link:
         """Back through copies, scales and norms to an add or to where the stream begins."""
         norms: list[NormFound] = []
         factors: list[Factor] = []
-        while True:
-            if node in self.by_node:
-                break
+        while node not in self.by_node:
             norm = self.norm_by_output.get(node) or self.norm_of.get(node)
             if norm is not None:
                 norms.append(norm)
@@ -92,11 +106,23 @@ class StreamFinder:
                 continue
             step = step_back(node)
             if step is None:
-                break
+                joined = self._joined(node)
+                if joined is None:
+                    break
+                node = joined
+                continue
             node, factor = step
             if factor is not None:
                 factors.append(factor)
         return Link(node, tuple(norms), tuple(factors))
+
+    def _joined(self, node: Node) -> Node | None:
+        """Through an addition of something else to the stream (another stream, a bias)."""
+        operands = operands_of(node)
+        if operands is None:
+            return None
+        carriers = [o for o in operands if self.trace(o).source in self.by_node]
+        return carriers[0] if len(carriers) == 1 else None
 
     def _region(self, add: AddFound) -> set[Node]:
         inside: set[Node] = set()
@@ -113,11 +139,30 @@ class StreamFinder:
             inner[add] = min(holders, key=lambda h: len(self.regions[h])) if holders else None
         return inner
 
-    def _joins(
-        self,
-        previous: AddFound,
-        add: AddFound,
-        enclosing: dict[AddFound, AddFound | None],
-    ) -> bool:
+    def _joins(self, previous: AddFound, add: AddFound) -> bool:
         same_width = previous.node.shape[-1] == add.node.shape[-1]
-        return same_width and enclosing[previous] is enclosing[add]
+        return same_width and self.enclosing[previous] is self.enclosing[add]
+
+
+def _scores(nodes: Iterable[Node]) -> set[Node]:
+    """Additions that make attention scores: a softmax, or an attention's mask, meets them before
+    any contraction does."""
+    scores: set[Node] = set()
+    for node in nodes:
+        if node.op in ("_softmax", "softmax", "_safe_softmax"):
+            _mark(node.parents[0], scores)
+        elif node.op in ATTENTION:
+            for operand in (*node.args[3:], *node.kwargs.values()):
+                if isinstance(operand, Node) and operand.is_floating:
+                    _mark(operand, scores)
+    return scores
+
+
+def _mark(node: Node, scores: set[Node]) -> None:
+    stack = [node]
+    while stack:
+        at = stack.pop()
+        if at in scores or not at.is_data or is_contraction(at):
+            continue
+        scores.add(at)
+        stack.extend(p for p in at.parents if p.is_floating)
