@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.norm_inputs import NormMeasurement
-from normdiag.findings import Finding
+from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import Site, ids, see, site, where, worst_first
@@ -34,8 +34,8 @@ class ConstantInput(Rule):
 
     Tokens whose m2 is a millionth of epsilon or less, so that the normalised value is below 0.001;
     with an epsilon of 0 those with m2 = 0. m2 is the variance over channels, the mean square for
-    RMSNorm. Their share of all tokens is compared with the threshold. An input that is small but
-    does vary is the finding of ND301.
+    RMSNorm. Their share of all tokens is compared with the threshold; where epsilon is 0, any is an
+    error. An input that is small but does vary is the finding of ND301.
 
     ## Thresholds
 
@@ -69,9 +69,10 @@ class ConstantInput(Rule):
         Threshold(
             name="share",
             unit="share of tokens",
-            default=0.0,
-            meaning="a larger share of constant inputs is reported",
-            source="our choice (2026): a single constant row is enough for a NaN in half precision",
+            default=0.1,
+            meaning="a larger share of constant inputs is a warning, a smaller one is mentioned",
+            source="our choice (2026): a start token of zeros or an unmasked pad among the usual "
+            "tens of tokens stays below it, dead filters and dead units do not",
             low=0.0,
             high=1.0,
         ),
@@ -80,34 +81,38 @@ class ConstantInput(Rule):
     silent_on = "sample_models/dead_relu.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding of tokens that count, one where epsilon is 0 as well, one of padding."""
+        """One finding per severity of tokens that count, one of padding."""
         limit = limits["share"]
         real = _shares(evidence, lambda of: of.constant)
         padded = _shares(evidence, lambda of: of.padded_constant)
         without = {norm.id for norm in evidence.architecture.norms if norm.eps == 0}
-        for unsafe in (True, False):
-            sites = worst_first(
-                each for each in real if each.value > limit and (each.id in without) == unsafe
-            )
+        constant = worst_first(each for each in real if each.value > 0)
+        kinds: tuple[tuple[Severity, float, tuple[Site, ...]], ...] = (
+            ("error", 0.0, tuple(each for each in constant if each.id in without)),
+            ("warning", limit, _between(constant, limit, 1.0, without)),
+            ("info", 0.0, _between(constant, 0.0, limit, without)),
+        )
+        for severity, passed, sites in kinds:
             if sites:
-                yield self._finding(evidence, sites, limit, unsafe)
+                yield self._finding(evidence, sites, severity, passed)
         quiet = worst_first(each for each in padded if each.value > 0)
         if quiet:
             yield self._padding(evidence, quiet, bool(without & set(ids(quiet))))
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], limit: float, unsafe: bool
+        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
         norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
         measured = evidence.measurements.norms[worst.id]
         many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
+        unsafe = severity == "error"
         zero = ", and epsilon is 0: 0/0 is NaN" if unsafe else ""
         return self.finding(
             f"{measured.constant} of {count(measured.tokens, _unit(norm))} constant (share "
             f"{number(worst.value)}, threshold {number(limit)}) {many} {worst.id}{zero}",
             ids=ids(sites),
-            severity="error" if unsafe else "warning",
+            severity=severity,
             confidence="high",
             measured=(worst.value, limit),
             advice=("set epsilon to 1e-5 or 1e-6; " if unsafe else "")
@@ -130,6 +135,13 @@ class ConstantInput(Rule):
             if unsafe
             else "harmless: padding enters no other number, and epsilon keeps it finite",
         )
+
+
+def _between(
+    sites: tuple[Site, ...], low: float, high: float, without: set[str]
+) -> tuple[Site, ...]:
+    """Those above `low` and up to `high` whose norm has an epsilon."""
+    return tuple(each for each in sites if low < each.value <= high and each.id not in without)
 
 
 def _shares(evidence: Evidence, constant: Callable[[NormMeasurement], int]) -> tuple[Site, ...]:

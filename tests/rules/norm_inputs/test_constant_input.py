@@ -25,21 +25,27 @@ def test_inputs_that_vary_are_silent() -> None:
 
 def test_a_constant_input_is_a_warning() -> None:
     finding = one(constant({3: 41}), "ND302")
-    assert (finding.severity, finding.value, finding.threshold) == ("warning", 1.0, 0.0)
+    assert (finding.severity, finding.value, finding.threshold) == ("warning", 1.0, 0.1)
     assert finding.ids == ("layers.3.norm",)
     assert "41 of 41 tokens constant" in finding.message
     assert "--site layers.3.norm" in finding.advice
 
 
 def test_many_norms_are_folded_worst_first() -> None:
-    finding = one(constant({3: 2, 4: 41, 5: 1}), "ND302")
+    finding = one(constant({3: 9, 4: 41, 5: 5}), "ND302")
     assert finding.ids == ("layers.4.norm", "layers.3.norm", "layers.5.norm")
     assert "3 norms, layers 3-5 of layers; worst layers.4.norm" in finding.message
 
 
-def test_a_share_may_be_allowed() -> None:
-    assert found(constant({3: 2}), "ND302", share=0.05) == ()
-    assert one(constant({3: 3}), "ND302", share=0.05).threshold == 0.05
+def test_a_few_tokens_are_only_mentioned() -> None:
+    warning, info = found(constant({3: 5, 4: 4}), "ND302")
+    assert (warning.severity, warning.ids) == ("warning", ("layers.3.norm",))
+    assert (info.severity, info.ids, info.threshold) == ("info", ("layers.4.norm",), 0.0)
+
+
+def test_the_share_can_be_set() -> None:
+    assert one(constant({3: 5}), "ND302", share=0.2).severity == "info"
+    assert one(constant({3: 1}), "ND302", share=0.01).threshold == 0.01
 
 
 @pytest.mark.parametrize(
