@@ -79,11 +79,12 @@ def matching(selector: str) -> tuple[Rule, ...]:
 
 
 def _unknown(selector: str) -> UsageError:
-    known = [word for rule in RULES for word in (rule.name, rule.code)]
-    lower, upper = selector.lower(), selector.upper()
-    near = [*get_close_matches(lower, known, n=3), *get_close_matches(upper, known, n=3)]
+    names, codes = [rule.name for rule in RULES], [rule.code for rule in RULES]
+    near = get_close_matches(selector.lower(), names) + get_close_matches(selector.upper(), codes)
     # A word out of the middle of a name ("growth") is what people remember.
-    near += [name for name in known if lower and lower in name]
+    words = {word for name in names for word in name.split("-")}
+    close = set(get_close_matches(selector.lower(), words, cutoff=0.75))
+    near += [name for name in names if close & set(name.split("-"))]
     meant = f"did you mean {', '.join(dict.fromkeys(near))}? " if near else ""
     return UsageError(
         f"no rule is called {selector!r}",

@@ -48,6 +48,8 @@ def test_ignore_takes_away() -> None:
         ("epsilon-dominate", "epsilon-dominates"),
         ("ND310", "ND301"),
         ("growth", "geometric-growth"),
+        ("growht", "geometric-growth"),
+        ("epsilon", "epsilon-dominates, epsilon-underflow"),
         ("MASSIVE-ACTIVATIONS", "massive-activation"),
     ],
 )
