@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from normdiag.capture.identity import Identity
 from normdiag.capture.scopes import Scopes
+from normdiag.errors import NormdiagError
 from normdiag.graph import Frame, Graph, Node
 
 
@@ -97,7 +98,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         made = _Made(operation, node_args, node_kwargs, tuple(parents))
         if kept is not None:
             args = (kept, *args[1:])
-        self._record(made, args, kwargs, result)
+        try:
+            self._record(made, args, kwargs, result)
+        except Exception as error:  # ours, not the model's: it must not look like the model's
+            raise NormdiagError(
+                f"reading the operation {operation.name} failed: {type(error).__name__}: {error}"
+            ) from error
         return result
 
     def _record(self, made: _Made, args: tuple[Any, ...], kwargs: Any, result: Any) -> None:
@@ -151,7 +157,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             is_data=is_data,
             origins=origins,
             output=output,
-            is_floating=tensor.is_floating_point(),
+            is_floating=tensor.is_floating_point() or tensor.is_complex(),
         )
         self.graph.nodes.append(node)
         return node

@@ -12,7 +12,7 @@ from torch import nn
 
 from normdiag.capture.recorder import Recorder
 from normdiag.capture.scopes import Scopes
-from normdiag.errors import RunError
+from normdiag.errors import NormdiagError, RunError
 from normdiag.graph import Graph, Node
 from normdiag.measure.observer import SiteObserver, Wanted
 from normdiag.measure.padding import Layouts, tensors_of
@@ -73,6 +73,8 @@ def call(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
     named = {k: v for k, v in inputs.items() if not k.startswith("arg")}
     try:
         return model(*positional, **named)
+    except NormdiagError:
+        raise
     except Exception as error:
         given = ", ".join(_described(k, v) for k, v in inputs.items())
         raise RunError(

@@ -24,7 +24,8 @@ def to_rows(x: torch.Tensor, axes: tuple[int, ...], groups: int = 1) -> torch.Te
     rows = 1
     for size in lead:
         rows *= size
-    return x.reshape(rows * groups, -1)
+    features = x.numel() // (rows * groups) if rows and groups else 0
+    return x.reshape(rows * groups, features)
 
 
 def chunks(rows: int, features: int) -> range:

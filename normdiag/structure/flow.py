@@ -11,6 +11,7 @@ from normdiag.structure.operations import (
     CASTS,
     DROPOUT,
     MASKING,
+    MIXING,
     VIEWS,
     is_contraction,
     part_axis,
@@ -50,7 +51,22 @@ def step_back(node: Node) -> tuple[Node, Factor | None] | None:
         return _unscaled(node)
     if op == "cat":
         return _appended(node)
+    if op == "sub":
+        return _filtered(node)
     return None
+
+
+def _filtered(node: Node) -> tuple[Node, None] | None:
+    """x less a fixed filter of x (a moving average): no weight writes anything."""
+    x, filtered = node.args[0], node.args[1]
+    if not (isinstance(x, Node) and isinstance(filtered, Node)):
+        return None
+    at = filtered
+    while at.op in MIXING or at.op in VIEWS or at.op in CASTS or at.op == "cat":
+        if at is x:
+            break
+        at = at.parents[0]
+    return (x, None) if at is x or (at.parents and x in at.parents) else None
 
 
 def _unmasked(node: Node) -> tuple[Node, Factor | None] | None:
@@ -143,7 +159,7 @@ def computed_from(end: Node, start: Node) -> tuple[bool, bool]:
                 through = through or crossed
                 if through:
                     return True, True
-            elif parent.index > limit and parent.is_data:
+            elif parent.index > limit and parent.parents:
                 stack.append((parent, crossed))
     return reached, through
 
@@ -158,7 +174,7 @@ def between(start: Node, end: Node) -> set[Node]:
         node = stack.pop()
         above.append(node)
         for parent in node.parents:
-            if parent not in seen and parent.is_data and parent.index >= limit:
+            if parent not in seen and (parent.parents or parent is start) and parent.index >= limit:
                 seen.add(parent)
                 stack.append(parent)
     if start not in seen:

@@ -52,14 +52,19 @@ def repeated(adds: Sequence[AddFound]) -> dict[str | None, list[AddFound]]:
     chains = {a: a.node.frame.chain() for a in adds}
     siblings: dict[str, set[Frame]] = {}
     for chain in chains.values():
-        for frame in chain[1:]:
+        for frame in _modules(chain):
             siblings.setdefault(_row(frame), set()).add(frame)
     rows: dict[str | None, list[AddFound]] = {}
     for add, chain in chains.items():
-        inside = (f for f in chain[1:] if _is_item(f) or len(siblings[_row(f)]) > 1)
+        inside = (f for f in _modules(chain) if _is_item(f) or len(siblings[_row(f)]) > 1)
         frame = next(inside, None)
         rows.setdefault(None if frame is None else _row(frame), []).append(add)
     return rows
+
+
+def _modules(chain: tuple[Frame, ...]) -> list[Frame]:
+    """Without the model itself."""
+    return [f for f in chain if f.path]
 
 
 def _row(frame: Frame) -> str:

@@ -51,7 +51,7 @@ class NormFinder:
         norm = form.norm
         if norm.node is node:
             self.norms.append(norm)
-        return norm
+        return norm if norm.output is node else None
 
 
 def _passed_on(node: Node) -> Form | None:
