@@ -61,6 +61,7 @@ def open_checkpoint(reference: Reference, request: Request) -> CheckpointFile:
             "put the model's config.json there; --weights-only looks at the tensors without it; "
             "a factory (file.py:function) can build any module",
         )
+    settings.check()
     refuse_kernels(settings, request)
     _refuse_shard(path)
     return CheckpointFile(settings, weights, request)

@@ -10,6 +10,15 @@ from typing import Any
 
 from normdiag.errors import LoadError
 
+_DAMAGED = "the file is damaged, or not a transformers configuration"
+_TYPES: dict[str, type] = {
+    "model_type": str,
+    "architectures": list,
+    "auto_map": dict,
+    "quantization_config": dict,
+    "dtype": str,
+    "torch_dtype": str,
+}
 _IMPLEMENTATIONS = ("attn_implementation", "experts_implementation")
 
 
@@ -23,44 +32,52 @@ class ConfigFile:
     @property
     def model_type(self) -> str | None:
         """The family, a key of transformers' table of configurations."""
-        name: str | None = self._typed("model_type", str)
+        name: str | None = self._typed("model_type")
         return name
 
     @property
     def architecture(self) -> str | None:
         """The class that wrote the checkpoint."""
-        names = self._typed("architectures", list)
+        names = self._typed("architectures")
         if not names:
             return None
         if not isinstance(names[0], str):
-            raise LoadError(f"{self.path}: architectures[0] is {names[0]!r}, not a class name")
+            raise LoadError(
+                f"{self.path}: architectures[0] is {names[0]!r}, not a class name", _DAMAGED
+            )
         return names[0]
 
     @property
     def auto_map(self) -> dict[str, str]:
         """Classes that the checkpoint brings as code: auto class -> where its code is."""
-        return self._typed("auto_map", dict) or {}
+        return self._typed("auto_map") or {}
 
     @property
     def quantisation(self) -> str | None:
         """The method, where the weights are stored quantised."""
-        declared = self._typed("quantization_config", dict)
+        declared = self._typed("quantization_config")
         return (
             None if declared is None else str(declared.get("quant_method", "of no stated method"))
         )
+
+    def check(self) -> None:
+        """Raise LoadError for the first of these fields that has the wrong type."""
+        for key in _TYPES:
+            self._typed(key)
+        _ = self.architecture
 
     def hub_kernels(self) -> list[str]:
         """Implementations that would be fetched from the hub and run: code by another name."""
         return [name for name in _implementations(self.fields) if "/" in name]
 
-    def _typed(self, key: str, wanted: type) -> Any:
-        value = self.fields.get(key)
+    def _typed(self, key: str) -> Any:
+        value, wanted = self.fields.get(key), _TYPES[key]
         if value is None or isinstance(value, wanted):
             return value
         raise LoadError(
             f"{self.path}: {key} is {value!r} ({type(value).__name__}), "
             f"where a {wanted.__name__} belongs",
-            "the file is damaged, or not a transformers configuration",
+            _DAMAGED,
         )
 
 

@@ -46,13 +46,20 @@ class Directory:
 
 
 def weights_only(settings: ConfigFile | None, tensors: Tensors) -> WeightsOnly:
-    """A checkpoint's tensors, labelled with what its configuration says, if it has one."""
+    """A checkpoint's tensors, labelled with what its configuration says, if that can be read."""
+    notes = ["no model was built: the tensors of the checkpoint alone"]
+    model_type = class_name = None
+    try:
+        if settings is not None:
+            model_type, class_name = settings.model_type, settings.architecture
+    except LoadError as error:
+        notes.append(error.what)
     return WeightsOnly(
         tensors=tensors,
-        model_type=settings.model_type if settings else None,
-        class_name=settings.architecture if settings else None,
+        model_type=model_type,
+        class_name=class_name,
         loading=Loading(),
-        notes=("no model was built: the tensors of the checkpoint alone",),
+        notes=tuple(notes),
     )
 
 
@@ -62,7 +69,8 @@ def open_directory(reference: Reference, request: Request) -> Directory:
     assert folder is not None
     refuse_adapter(folder)
     settings = read_config(folder)
-    if settings is not None:
+    if settings is not None and not request.weights_only:
+        settings.check()
         refuse_kernels(settings, request)
     if request.random_init and not request.weights_only:
         if settings is None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 import torch
 
 from normdiag.errors import RunError
 from normdiag.sources.interface import Runnable
-from normdiag.sources.model_facts import dtype_and_device, first_weight, forward_parameters
+from normdiag.sources.model_facts import (
+    dtype_and_device,
+    first_weight,
+    forward_parameters,
+    needed_inputs,
+)
 from normdiag.sources.synthetic import cannot_guess
 
 _SHAPE = (2, 16)
@@ -46,8 +50,7 @@ def guessed_input(runnable: Runnable, seed: int) -> tuple[torch.Tensor, str]:
 
 
 def _only_argument(runnable: Runnable) -> str:
-    parameters = forward_parameters(runnable.model)
-    needed = [p.name for p in parameters.values() if p.default is inspect.Parameter.empty]
+    needed = needed_inputs(runnable.model)
     if len(needed) > 1:
         raise RunError(
             f"forward of {runnable.class_name} needs {', '.join(needed)}",
@@ -55,4 +58,4 @@ def _only_argument(runnable: Runnable) -> str:
             f"{', '.join(needed)}), in Python inputs={{{needed[0]!r}: tensor, ...}}; a factory may "
             "return (module, inputs)",
         )
-    return needed[0] if needed else next(iter(parameters), "x")
+    return needed[0] if needed else next(iter(forward_parameters(runnable.model)), "x")

@@ -9,26 +9,31 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import nn
 
 from normdiag.errors import UsageError
 from normdiag.sources.batch import Batch
+from normdiag.sources.model_facts import by_name, dtype_and_device
 from normdiag.sources.text_probe import token_texts
 
 _FORMS = "a dict of forward's arguments, a tuple of them, a tensor, or a list of these"
 
 
 def from_inputs(
-    inputs: Any, *, tokenizer: Any | None = None, device: torch.device | str | None = None
+    inputs: Any, *, model: nn.Module | None = None, tokenizer: Any | None = None
 ) -> tuple[Batch, ...]:
     """Batches from a dict, a tuple or a tensor for one forward, or a list of these for several.
 
-    Tensors are moved to `device` where one is given, and are otherwise passed as they are.
-    Raises UsageError for anything else.
+    With the model, tensors are moved to its device and positions are told by name; otherwise
+    everything is passed as it is. Raises UsageError for anything else.
     """
+    device = None if model is None else dtype_and_device(model)[1]
     made: list[Batch] = []
     row = 0
     for forward in inputs if isinstance(inputs, list) else [inputs]:
         args, named = _arguments(forward, device)
+        if model is not None:
+            args, named = by_name(model, args, named)
         ids = _ids(args, named)
         rows = _rows(args, named)
         made.append(
@@ -89,7 +94,7 @@ def _tensor(path: Path, key: str, value: Any, float_dtype: torch.dtype) -> Any:
     return tensor.to(float_dtype) if tensor.is_floating_point() else tensor
 
 
-def _arguments(forward: Any, device: torch.device | str | None) -> tuple[Any, dict[str, Any]]:
+def _arguments(forward: Any, device: torch.device | None) -> tuple[Any, dict[str, Any]]:
     if isinstance(forward, dict) and all(isinstance(key, str) for key in forward):
         return (), {key: _placed(value, device) for key, value in forward.items()}
     if isinstance(forward, tuple):
@@ -101,7 +106,7 @@ def _arguments(forward: Any, device: torch.device | str | None) -> tuple[Any, di
     raise UsageError(f"inputs hold a {type(forward).__name__}", f"inputs are {_FORMS}")
 
 
-def _placed(value: Any, device: torch.device | str | None) -> Any:
+def _placed(value: Any, device: torch.device | None) -> Any:
     if isinstance(value, torch.Tensor) and device is not None:
         return value.to(device)
     return value
@@ -109,7 +114,8 @@ def _placed(value: Any, device: torch.device | str | None) -> Any:
 
 def _ids(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[int, ...], ...] | None:
     """The rows of what looks like token ids: `input_ids`, or the only argument, whole numbers."""
-    found = named.get("input_ids", args[0] if len(args) == 1 else None)
+    values = [*args, *named.values()]
+    found = named.get("input_ids", values[0] if len(values) == 1 else None)
     if not isinstance(found, torch.Tensor) or found.ndim != 2 or found.dtype is torch.bool:
         return None
     if found.is_floating_point() or found.is_complex():

@@ -18,7 +18,16 @@ _PARTS = (
     "backbone_config",
     "speech_encoder_config",
 )
-_POSITIONS = ("max_position_embeddings", "n_positions", "max_sequence_length", "n_ctx")
+_POSITIONS = (
+    "max_position_embeddings",
+    "max_encoder_position_embeddings",
+    "max_decoder_position_embeddings",
+    "n_positions",
+    "max_sequence_length",
+    "n_ctx",
+)
+KNOWN_INPUTS = ("input_ids", "pixel_values", "input_features", "input_values")
+"""What something can be made up for."""
 
 
 class FirstWeight(NamedTuple):
@@ -51,9 +60,31 @@ def setting(config: Any, *names: str) -> Any | None:
 
 
 def main_input(model: nn.Module) -> str | None:
-    """The name of the input that the model is about, where it is one that forward takes."""
+    """The name of the input that a transformers model is about; None for any other module."""
     name = getattr(model, "main_input_name", None)
-    return name if isinstance(name, str) and name in forward_parameters(model) else None
+    if name is None:
+        return None
+    taken = forward_parameters(model)
+    if isinstance(name, str) and name in taken:
+        return name
+    first = next(iter(taken), None)  # a tower keeps the name that its whole model goes by
+    return first if first in KNOWN_INPUTS else None
+
+
+def by_name(
+    model: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The same arguments, by name where forward has names for all of them."""
+    names = [name for name in forward_parameters(model) if name not in named]
+    if len(args) > len(names):
+        return args, named
+    return (), dict(zip(names, args, strict=False)) | named
+
+
+def needed_inputs(model: nn.Module) -> list[str]:
+    """The arguments that forward cannot do without."""
+    empty = inspect.Parameter.empty
+    return [name for name, p in forward_parameters(model).items() if p.default is empty]
 
 
 def embedding_rows(model: nn.Module) -> int | None:
@@ -83,12 +114,15 @@ def max_positions(model: nn.Module, config: Any) -> int | None:
 
     A position table with a padding row (RoBERTa's) counts from behind it, so it holds fewer.
     """
-    stated = setting(_text_part(config), *_POSITIONS)
-    if not isinstance(stated, int) or stated <= 0:
+    part = _text_part(config)
+    values = (getattr(part, name, None) for name in _POSITIONS)
+    stated = min((n for n in values if isinstance(n, int) and n > 0), default=None)
+    if stated is None:
         return None
     for module in model.modules():
-        if isinstance(module, nn.Embedding) and module.num_embeddings == stated:
-            return stated - (0 if module.padding_idx is None else module.padding_idx + 1)
+        weight, padding = getattr(module, "weight", None), getattr(module, "padding_idx", None)
+        if isinstance(padding, int) and isinstance(weight, torch.Tensor) and len(weight) == stated:
+            return stated - padding - 1
     return stated
 
 

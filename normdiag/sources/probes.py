@@ -12,8 +12,12 @@ from normdiag.sources.batch import Batch, ProbeOptions
 from normdiag.sources.example_inputs import authors_inputs, guessed_input
 from normdiag.sources.given_inputs import from_inputs, read_inputs
 from normdiag.sources.interface import Runnable
-from normdiag.sources.model_facts import dtype_and_device, forward_parameters, main_input
-from normdiag.sources.synthetic import images_beside_text, synthetic
+from normdiag.sources.model_facts import (
+    forward_parameters,
+    main_input,
+    needed_inputs,
+)
+from normdiag.sources.synthetic import beside_text, synthetic
 from normdiag.sources.text_probe import (
     Sequence,
     added_special_tokens,
@@ -40,17 +44,17 @@ def build(runnable: Runnable, options: ProbeOptions) -> Built:
     if options.ids is not None or options.texts is not None:
         return _users(runnable, options)
     if (given := authors_inputs(runnable)) is not None:
-        made = from_inputs(given, device=dtype_and_device(runnable.model)[1])
+        made = from_inputs(given, model=runnable.model)
         return made, describe(made, "inputs", note="the factory's own inputs"), ()
     if options.chat:
         raise UsageError("a chat was asked for without a text", "give one: --text")
     name = main_input(runnable.model)
     if name is None:
         value, note = guessed_input(runnable, options.seed)
-        made = from_inputs(value)
+        made = from_inputs(value, model=runnable.model)
         kind = "random" if value.is_floating_point() else "random-ids"
         return made, describe(made, kind, seed=options.seed, note=note), ()
-    if name != "input_ids":
+    if name != "input_ids" and "input_ids" not in needed_inputs(runnable.model):
         made = (synthetic(runnable, name, options.seed),)
         return made, describe(made, "random", seed=options.seed, note=f"noise as {name}"), ()
     return _without_texts(runnable, options)
@@ -110,7 +114,7 @@ def _of_sequences(
 ) -> Built:
     kind, seed, note = told
     made = tuple(
-        images_beside_text(runnable, batch, options.seed) for batch in batches(runnable, sequences)
+        beside_text(runnable, batch, options.seed) for batch in batches(runnable, sequences)
     )
     more = _beside(made[0]) if made else ""
     said = "; ".join(part for part in (note, more) if part) or None

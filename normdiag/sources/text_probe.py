@@ -14,6 +14,7 @@ from normdiag.errors import UsageError
 from normdiag.sources.batch import Batch, ProbeOptions
 from normdiag.sources.interface import Runnable
 from normdiag.sources.model_facts import (
+    by_name,
     dtype_and_device,
     embedding_rows,
     forward_parameters,
@@ -204,16 +205,19 @@ def _batch(runnable: Runnable, sequences: list[Sequence], rows: list[int]) -> Ba
         for key in chosen[0].encoding
         if key in taken
     }
+    args: tuple[Any, ...] = ()
+    if not inputs:  # a plain module names its argument as it likes
+        given = torch.tensor([sequence.ids for sequence in chosen], device=device)
+        args, inputs = by_name(runnable.model, (given,), {})
     if "decoder_input_ids" in taken and getattr(runnable.config, "is_encoder_decoder", False):
         inputs["decoder_input_ids"] = shifted(inputs["input_ids"], runnable.config)
     if "use_cache" in taken:
         inputs["use_cache"] = False
     ids = tuple(sequence.ids for sequence in chosen)
-    by_position = "input_ids" not in taken  # a plain module names its argument as it likes
     special = set(getattr(runnable.tokenizer, "all_special_ids", ()))
     return Batch(
         inputs=inputs,
-        args=(torch.tensor(ids, device=device),) if by_position else (),
+        args=args,
         rows=tuple(rows),
         texts=tuple(s.text for s in chosen if s.text is not None),
         ids=ids,

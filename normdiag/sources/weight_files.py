@@ -75,7 +75,7 @@ def shard_map(index: Path) -> dict[str, str]:
     if not isinstance(places, dict) or not places:
         raise LoadError(f"{index} has no weight_map (tensor -> file)", "export the model again")
     for tensor, name in places.items():
-        if not isinstance(name, str) or Path(name).name != name:
+        if not isinstance(name, str) or name in ("", "..") or Path(name).name != name:
             raise LoadError(
                 f"{index} puts {tensor} in {name!r}, which is no file name",
                 "shards lie beside their index; a path that leads elsewhere is not followed",
