@@ -108,10 +108,8 @@ class MassiveActivation(Rule):
         token = at.max_token
         is_massive = worst.value > limits["magnitude"]
         beside = "threshold" if is_massive else "which makes it an outlier but no massive one below"
-        more = (
-            f", and at {count(len(sites), 'add')} in all, {where(sites)}, up to "
-            f"{number(worst.value)} at {worst.id}"
-        )
+        up = f", up to {number(worst.value)} at {worst.id}" if worst is not first else ""
+        more = f", and at {count(len(sites), 'add')} in all, {where(sites)}{up}"
         return self.finding(
             f"|y| is {number(first.value)} in channel {at.max_channel} at position "
             f"{token.position} of sequence {token.sequence} ({beside} "
