@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -168,10 +169,10 @@ def _seen(
     passes: list[Pass] = []
     progress.start("running the model", len(batches))
     for batch in batches:
-        passes.append(run(model, batch.inputs, wanted, sampling))
+        passes.append(run(model, batch, wanted, sampling))
         progress.advance()
     progress.done()
-    assembly = assemble(passes, [_sequences(b) for b in batches])
+    assembly = assemble(passes, [b.rows for b in batches])
     progress.start("measuring norms", len(assembly.norms))
     measurements, numbers = measure(assembly, options.measure, progress.advance)
     progress.done()
@@ -197,9 +198,11 @@ def _seen(
 
 def _probe(loaded: Runnable, options: Options) -> tuple[tuple[Batch, ...], Probe, tuple[str, ...]]:
     if options.inputs is not None:
-        batches: tuple[Batch, ...] = probes.from_inputs(options.inputs)
-        probe = Probe(kind="inputs", sequences=0, tokens=0, seed=options.seed)
-        return batches, probe, ()
+        given = options.inputs
+        if isinstance(given, Path):
+            given = probes.read_inputs(given)
+        batches = probes.from_inputs(given, model=loaded.model, tokenizer=loaded.tokenizer)
+        return batches, probes.describe(batches, "inputs"), ()
     return probes.build(
         loaded,
         probes.ProbeOptions(
@@ -212,24 +215,19 @@ def _probe(loaded: Runnable, options: Options) -> tuple[tuple[Batch, ...], Probe
     )
 
 
-def _sequences(batch: Batch) -> int:
-    first = next((v for v in batch.inputs.values() if isinstance(v, torch.Tensor)), None)
-    return int(first.shape[0]) if first is not None and first.dim() > 0 else 1
-
-
 def _probe_sequences(batches: tuple[Batch, ...]) -> list[ProbeSequence]:
-    found: list[ProbeSequence] = []
-    for batch in batches:
-        found += [
-            ProbeSequence(
-                text=batch.texts[i] if i < len(batch.texts) else None,
-                ids=batch.ids[i] if batch.ids else None,
-                tokens=batch.tokens[i] if batch.tokens else None,
-                special=batch.special[i] if batch.special else None,
-            )
-            for i in range(_sequences(batch))
-        ]
-    return found
+    """The sequences of all batches, in the order of the probe."""
+    found = {
+        row: ProbeSequence(
+            text=batch.texts[i] if i < len(batch.texts) else None,
+            ids=batch.ids[i] if batch.ids else None,
+            tokens=batch.tokens[i] if i < len(batch.tokens) else None,
+            special=batch.special[i] if i < len(batch.special) else None,
+        )
+        for batch in batches
+        for i, row in enumerate(batch.rows)
+    }
+    return [found[row] for row in sorted(found)]
 
 
 def _first_nonfinite(
@@ -239,7 +237,7 @@ def _first_nonfinite(
         if done.is_finite:
             continue
         progress.start("looking for the first non-finite value")
-        found = locate(model, batch.inputs, assembly.sites)
+        found = locate(model, batch, assembly.sites)
         progress.done()
         if found is not None:
             return found
@@ -256,12 +254,6 @@ def _subject(
 ) -> Subject:
     model = loaded.model
     described, special = probe
-    if not described.tokens:
-        described = replace(
-            described,
-            sequences=sum(p.layouts.sequences for p in passes),
-            tokens=sum(p.layouts.tokens for p in passes),
-        )
     if loaded.notes:
         notes = (described.note, *loaded.notes)
         described = replace(described, note="; ".join(n for n in notes if n))

@@ -20,7 +20,7 @@ from normdiag.measure.learned import LearnedValues
 from normdiag.measure.norm_inputs import measure_norm
 from normdiag.measure.observer import AddRecord, NormRecord
 from normdiag.measure.replay import replay_add, replay_norm
-from normdiag.measure.stream import TokenNumbers, measure_add
+from normdiag.measure.stream import Rows, TokenNumbers, measure_add
 from normdiag.structure.describe import Sites, describe
 
 
@@ -31,30 +31,28 @@ class Assembly:
     passes: list[Pass]
     sites: Sites
     learned: LearnedValues
-    norms: dict[str, list[tuple[NormRecord, int]]]
-    """Per norm: its record in each pass, and the number of that pass's first sequence."""
-    adds: dict[str, list[tuple[AddRecord, int]]]
+    norms: dict[str, list[tuple[NormRecord, Rows]]]
+    """Per norm: its record in each pass, and the numbers of that pass's sequences."""
+    adds: dict[str, list[tuple[AddRecord, Rows]]]
     skipped: list[Skipped] = field(default_factory=list)
 
 
-def assemble(passes: list[Pass], sequences: Sequence[int]) -> Assembly:
-    """`sequences[i]`: how many sequences pass i ran."""
+def assemble(passes: list[Pass], rows: Sequence[Rows]) -> Assembly:
+    """`rows[i]`: which sequences of the probe pass i ran."""
     values = {}
     for done in passes:
         values.update(done.sites.values)
     learned = LearnedValues(values)
     described = [describe(p.graph, p.reading.norms, p.stacks, learned) for p in passes]
-    norms: dict[str, list[tuple[NormRecord, int]]] = defaultdict(list)
-    adds: dict[str, list[tuple[AddRecord, int]]] = defaultdict(list)
-    first = 0
-    for done, sites, count in zip(passes, described, sequences, strict=True):
+    norms: dict[str, list[tuple[NormRecord, Rows]]] = defaultdict(list)
+    adds: dict[str, list[tuple[AddRecord, Rows]]] = defaultdict(list)
+    for done, sites, own in zip(passes, described, rows, strict=True):
         for norm, name in sites.norms.items():
             if norm in done.sites.norms:
-                norms[name].append((done.sites.norms[norm], first))
+                norms[name].append((done.sites.norms[norm], own))
         for add, name in sites.adds.items():
             if add in done.sites.adds:
-                adds[name].append((done.sites.adds[add], first))
-        first += count
+                adds[name].append((done.sites.adds[add], own))
     assembly = Assembly(passes, described[0], learned, dict(norms), dict(adds))
     known = {*described[0].norms.values(), *described[0].adds.values()}
     later = sorted({*norms, *adds} - known)
@@ -93,7 +91,7 @@ def measure(
     for name, pairs in assembly.adds.items():
         added = [r for r, _ in pairs]
         replay[name] = replay_add(added)
-        measured_add = measure_add(added, [f for _, f in pairs])
+        measured_add = measure_add(added, [own for _, own in pairs])
         if measured_add is not None:
             stream[name], numbers[name] = measured_add
     is_streamed = "stream" in wanted

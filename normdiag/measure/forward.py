@@ -17,6 +17,7 @@ from normdiag.graph import Graph, Node
 from normdiag.measure.observer import SiteObserver, Wanted
 from normdiag.measure.padding import Layouts, tensors_of
 from normdiag.measure.rows import Sampler, TokenLayout
+from normdiag.sources.batch import Batch
 from normdiag.structure.attachments import StackFacts
 from normdiag.structure.reading import Reading
 
@@ -42,8 +43,8 @@ class Sampling:
     seed: int = 0
 
 
-def run(model: nn.Module, inputs: Mapping[str, Any], wanted: Wanted, sampling: Sampling) -> Pass:
-    """Run `model(**inputs)` once under the recorder."""
+def run(model: nn.Module, batch: Batch, wanted: Wanted, sampling: Sampling) -> Pass:
+    """Run `model(*args, **inputs)` once under the recorder."""
     reading = Reading()
     late: dict[str, Layouts] = {}
 
@@ -53,30 +54,38 @@ def run(model: nn.Module, inputs: Mapping[str, Any], wanted: Wanted, sampling: S
     sites = SiteObserver(reading, layout_of, Sampler(sampling.tokens, sampling.seed), wanted)
     with quiet_model(model), torch.no_grad(), Scopes(model) as scopes:
         recorder = Recorder(model, scopes, sites)
-        late["layouts"] = Layouts(inputs, recorder.graph)
-        for name, value in inputs.items():
-            recorder.bind_inputs(tensors_of(name, value))
+        late["layouts"] = Layouts(batch.inputs, recorder.graph)
+        bind(recorder, batch)
         with recorder:
-            output = call(model, inputs)
+            output = call(model, batch)
         recorder.graph.calls = scopes.calls
     finite = all(
         bool(torch.isfinite(t).all()) for _, t in tensors_of("", _parts(output))
         if t.is_floating_point() and t.device.type != "meta"
     )  # fmt: skip
     finite = finite and sites.are_finite()
-    return Pass(reading, recorder.graph, reading.stacks(recorder.graph), sites, late["layouts"], finite)
+    return Pass(
+        reading, recorder.graph, reading.stacks(recorder.graph), sites, late["layouts"], finite
+    )
 
 
-def call(model: nn.Module, inputs: Mapping[str, Any]) -> Any:
+def bind(recorder: Recorder, batch: Batch) -> None:
+    """Tell the recorder which tensors are the model's inputs."""
+    for i, value in enumerate(batch.args):
+        recorder.bind_inputs(tensors_of(f"argument {i}", value))
+    for name, value in batch.inputs.items():
+        recorder.bind_inputs(tensors_of(name, value))
+
+
+def call(model: nn.Module, batch: Batch) -> Any:
     """The model's forward; whatever it raises is told with the inputs that it was given."""
-    positional = [v for k, v in inputs.items() if k.startswith("arg")]
-    named = {k: v for k, v in inputs.items() if not k.startswith("arg")}
     try:
-        return model(*positional, **named)
+        return model(*batch.args, **batch.inputs)
     except NormdiagError:
         raise
     except Exception as error:
-        given = ", ".join(_described(k, v) for k, v in inputs.items())
+        named = {f"argument {i}": v for i, v in enumerate(batch.args)} | batch.inputs
+        given = ", ".join(_described(k, v) for k, v in named.items())
         raise RunError(
             f"the model's forward raised {type(error).__name__}: {error}",
             f"it was called with {given or 'nothing'}; give exactly what it takes with "

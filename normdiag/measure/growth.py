@@ -8,7 +8,7 @@ import numpy as np
 
 from normdiag.evidence.stream import Growth
 from normdiag.measure.stream import TokenNumbers
-from normdiag.numerics.growth_law import fit
+from normdiag.numerics.growth_law import growth_law
 
 
 def grow(adds: Sequence[TokenNumbers]) -> Growth | None:
@@ -19,12 +19,12 @@ def grow(adds: Sequence[TokenNumbers]) -> Growth | None:
         means.append(float(numbers.out[later if later.any() else slice(None)].mean()))
     if len(means) < 2 or not all(np.isfinite(means)) or min(means) <= 0:
         return None
-    law = fit(np.array(means))
+    verdict = growth_law(np.array(means))
     return Growth(
-        law=law.law,
-        rate=law.rate,
-        rate_error=law.rate_error,
-        confidence=law.confidence,
+        law=verdict.law,
+        rate=verdict.rate,
+        rate_error=verdict.rate_error,
+        confidence=verdict.confidence,
         total=means[-1] / means[0],
-        runner_up=law.runner_up,
+        runner_up=verdict.runner_up,
     )

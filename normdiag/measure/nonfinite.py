@@ -5,7 +5,6 @@ Run only where the first forward saw such a value. An attention mask's own -inf 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +16,8 @@ from normdiag.capture.scopes import Scopes
 from normdiag.capture.sourceline import source_line
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
 from normdiag.graph import Node
-from normdiag.measure.forward import call, quiet_model
-from normdiag.measure.padding import tensors_of
+from normdiag.measure.forward import bind, call, quiet_model
+from normdiag.sources.batch import Batch
 from normdiag.structure.describe import Sites
 from normdiag.structure.operations import MASKING
 
@@ -91,15 +90,14 @@ def _exact(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> float | Non
     return float(total.abs().max())
 
 
-def locate(model: nn.Module, inputs: Mapping[str, Any], sites: Sites) -> FirstNonFinite | None:
+def locate(model: nn.Module, batch: Batch, sites: Sites) -> FirstNonFinite | None:
     """Where the first non-finite value that reaches a site or the output was made."""
     watch = _Watch()
     with quiet_model(model), torch.no_grad(), Scopes(model) as scopes:
         recorder = Recorder(model, scopes, watch)
-        for name, value in inputs.items():
-            recorder.bind_inputs(tensors_of(name, value))
+        bind(recorder, batch)
         with recorder:
-            call(model, inputs)
+            call(model, batch)
     if not watch.suspects:
         return None
     found = watch.suspects[0]

@@ -20,7 +20,6 @@ class Layouts:
         self._graph = graph
         self._encoder = self._layout(inputs, "")
         self._decoder = self._layout(inputs, "decoder_")
-        self.sequences, self.tokens = self._size(inputs)
 
     def of(self, node: Node) -> TokenLayout:
         """The layout of the tokens that `node` belongs to."""
@@ -44,21 +43,6 @@ class Layouts:
                     padding = None
                 return TokenLayout(sequences, positions, padding)
         return None
-
-    @staticmethod
-    def _size(inputs: Mapping[str, Any]) -> tuple[int, int]:
-        """Sequences, and tokens that are not padding."""
-        mask = inputs.get("attention_mask")
-        for name in (*_IDS, *("decoder_" + n for n in _IDS)):
-            tensor = inputs.get(name)
-            if isinstance(tensor, torch.Tensor) and tensor.dim() >= 2:
-                if isinstance(mask, torch.Tensor) and mask.shape == tensor.shape[:2]:
-                    return tensor.shape[0], int((mask != 0).sum())
-                return tensor.shape[0], tensor.shape[0] * tensor.shape[1]
-        first = next((v for v in inputs.values() if isinstance(v, torch.Tensor)), None)
-        if first is None or first.dim() == 0:
-            return 0, 0
-        return first.shape[0], first.shape[0] * (first.shape[1] if first.dim() > 2 else 1)
 
 
 def tensors_of(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:

@@ -14,6 +14,10 @@ from normdiag.measure.observer import AddRecord
 from normdiag.measure.summaries import Numbers, typical
 
 
+Rows = tuple[int, ...]
+"""Which sequences of the probe one pass ran, in the order of its batch."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenNumbers:
     """The per-token numbers of one add over all passes, padding left out."""
@@ -35,17 +39,17 @@ class TokenNumbers:
             return np.asarray(self.branch / self.skip)
 
 
-def token_numbers(records: Sequence[AddRecord], first_sequence: Sequence[int]) -> TokenNumbers:
-    """`first_sequence[i]` is the number of the first sequence of pass i."""
+def token_numbers(records: Sequence[AddRecord], sequences: Sequence[Rows]) -> TokenNumbers:
+    """The numbers of all passes; `sequences[i]` are those of pass i."""
     parts = [
-        _numbers(r, r.statistics, first)
-        for r, first in zip(records, first_sequence, strict=True)
+        _numbers(r, r.statistics, own)
+        for r, own in zip(records, sequences, strict=True)
         if r.statistics is not None
     ]
     return TokenNumbers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _numbers(record: AddRecord, rows: AddRows, first: int) -> tuple[Numbers, ...]:
+def _numbers(record: AddRecord, rows: AddRows, own: Rows) -> tuple[Numbers, ...]:
     tokens = record.tokens
     n = rows.out_square.numel()
     valid = np.arange(n) if tokens.valid is None else tokens.valid.cpu().numpy()
@@ -60,18 +64,25 @@ def _numbers(record: AddRecord, rows: AddRows, first: int) -> tuple[Numbers, ...
     return (
         skip, branch, out, cosine, angle,
         _host(rows.max_abs)[valid], _host(rows.max_channel)[valid], _host(rows.kurtosis)[valid],
-        where[:, 0] + first, where[:, 1],
+        numbered(where[:, 0], own), where[:, 1],
     )  # fmt: skip
 
 
+def numbered(local: Numbers, own: Rows) -> Numbers:
+    """The probe's sequence numbers of a pass's `local` ones; its tokens may be one flat row."""
+    if local.size and int(local.max()) < len(own):
+        return np.asarray(own)[local.astype(int)]
+    return local + (own[0] if own else 0)
+
+
 def measure_add(
-    records: Sequence[AddRecord], first_sequence: Sequence[int]
+    records: Sequence[AddRecord], sequences: Sequence[Rows]
 ) -> tuple[AddMeasurement, TokenNumbers] | None:
     """All passes of one add as one measurement; None where no statistics were asked for."""
     rows = [r.statistics for r in records if r.statistics is not None]
     if not rows:
         return None
-    numbers = token_numbers(records, first_sequence)
+    numbers = token_numbers(records, sequences)
     if numbers.out.size == 0:
         return None
     at = int(np.argmax(numbers.max_abs))

@@ -9,7 +9,7 @@ import numpy as np
 
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.measure.observer import NormRecord
-from normdiag.measure.stream import TokenNumbers
+from normdiag.measure.stream import Rows, TokenNumbers, numbered
 from normdiag.measure.summaries import Numbers
 
 
@@ -26,9 +26,9 @@ class ProbeSequence:
 def token_traces(
     sequences: Sequence[ProbeSequence],
     adds: Mapping[str, TokenNumbers],
-    norms: Mapping[str, Sequence[tuple[NormRecord, int]]],
+    norms: Mapping[str, Sequence[tuple[NormRecord, Rows]]],
 ) -> tuple[TokenTrace, ...]:
-    """One trace per sequence. `norms`: per norm its records, each with its first sequence."""
+    """One trace per sequence. `norms`: per norm its records, each with its sequences."""
     by_norm = {name: _variances(records) for name, records in norms.items()}
     traces = []
     for number, sequence in enumerate(sequences):
@@ -58,19 +58,18 @@ def token_traces(
     return tuple(traces)
 
 
-def _variances(records: Sequence[tuple[NormRecord, int]]) -> tuple[Numbers, Numbers]:
+def _variances(records: Sequence[tuple[NormRecord, Rows]]) -> tuple[Numbers, Numbers]:
     """m2 per token and the sequence of each; empty for norms with several rows per token."""
     values, sequences = [np.empty(0)], [np.empty(0)]
-    for record, first in records:
+    for record, own in records:
         if record.statistics is None or record.tokens.per_token != 1:
             continue
         m2 = record.statistics.m2.cpu().numpy()
         valid = record.tokens.valid
         rows = np.arange(m2.size) if valid is None else valid.cpu().numpy()
         values.append(m2[rows])
-        sequences.append(
-            np.array([record.tokens.token_of(int(r))[0] + first for r in rows], dtype=float)
-        )
+        local = np.array([record.tokens.token_of(int(r))[0] for r in rows], dtype=float)
+        sequences.append(numbered(local, own))
     return np.concatenate(values), np.concatenate(sequences)
 
 
