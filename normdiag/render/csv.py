@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
+from itertools import zip_longest
 from typing import Any, get_args, get_type_hints
 
 from rich.console import Console
@@ -73,18 +74,17 @@ def _tokens(trace: TokenTrace, site: Norm | ResidualAdd) -> Iterator[Row]:
     found = {
         name: getattr(trace, name)[site.id] for name in _TRACED if site.id in getattr(trace, name)
     }
-    length = max(map(len, found.values()), default=0)
+    rows = list(zip_longest(*found.values()))
     # The sites of an encoder or a decoder may run over other tokens than the ones that are named.
-    named = length == len(trace.tokens)
-    for position in range(length):
+    named = len(rows) == len(trace.tokens)
+    names = zip_longest(trace.ids or (), trace.tokens, trace.special) if named else ()
+    for position, (values, name) in enumerate(zip_longest(rows, names)):
         yield {
             "sequence": trace.sequence,
             "position": position,
-            "token_id": trace.ids[position] if trace.ids and named else None,
-            "token": trace.tokens[position] if named else None,
-            "special": trace.special[position] if named else None,
+            **dict(zip(("token_id", "token", "special"), name or (), strict=False)),
             **_site(site),
-            **{name: values[position] for name, values in found.items()},
+            **dict(zip(found, values or (), strict=False)),
         }
 
 

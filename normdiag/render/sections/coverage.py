@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -10,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from rich.console import RenderableType
 
 from normdiag.evidence.coverage import Coverage
+from normdiag.render.badness import badness
 from normdiag.render.escape import visible
 from normdiag.render.page import QUIET, Page, heading, prose
 from normdiag.render.units import count, number
@@ -98,7 +98,7 @@ def _replayed(report: Report) -> Iterator[str]:
     architecture = report.architecture
     norms = sum(norm.id in errors for norm in architecture.norms)
     adds = sum(add.id in errors for add in architecture.residual_adds)
-    worst = max(errors, key=lambda id: math.inf if math.isnan(errors[id]) else errors[id])
+    worst = max(errors, key=lambda id: badness(errors[id]))
     yield (
         f"{count(norms, 'norm')} and {count(adds, 'add')} recomputed from their operands to "
         f"{number(errors[worst], 2)} (worst at {visible(worst)})"

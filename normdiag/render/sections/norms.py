@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from rich.text import Text
 
 from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.norm_inputs import NormMeasurement
+from normdiag.render.badness import badness
 from normdiag.render.escape import folded
 from normdiag.render.page import QUIET, Column, Page, heading, prose, room, table
 from normdiag.render.units import count, number, percent
@@ -33,13 +33,12 @@ class _Site:
         return None if jacobian is None or jacobian.kappa is None else jacobian.kappa.max
 
     @property
-    def badness(self) -> tuple[float, float, float]:
+    def rank(self) -> tuple[float, float, float]:
         """Epsilon share in whole percent, then kappa, then how small the variance is."""
-        share = self.seen.eps_share.max
         return (
-            math.inf if math.isnan(share) else round(100 * share),
-            _nan_as_worst(self.kappa or 0.0),
-            _nan_as_worst(-self.seen.input_var.median),
+            round(badness(self.seen.eps_share.max), 2),
+            badness(self.kappa or 0.0),
+            badness(-self.seen.input_var.median),
         )
 
 
@@ -52,7 +51,7 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
     ]
     if not sites:
         return
-    sites.sort(key=lambda site: site.badness, reverse=True)
+    sites.sort(key=lambda site: site.rank, reverse=True)
     shown = sites if page.all_rows else sites[:_SHOWN]
     yield heading("Norms, the worst first", f"{len(shown)} of {len(sites)}")
     yield prose(
@@ -100,7 +99,3 @@ def _rest(rest: list[_Site]) -> str:
     kappas = [site.kappa for site in rest if site.kappa is not None]
     said = f"and {count(len(rest), 'more norm')}, all with an eps share of at most {percent(share)}"
     return said + (f" and a kappa of at most {number(max(kappas))}" if kappas else "")
-
-
-def _nan_as_worst(value: float) -> float:
-    return math.inf if math.isnan(value) else value

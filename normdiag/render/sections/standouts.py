@@ -81,7 +81,7 @@ def _ratio(norm: float, typical: float) -> float:
 
 
 def _name(trace: TokenTrace, position: int) -> str:
-    special = " (special)" if trace.special[position] else ""
+    special = " (special)" if any(trace.special[position : position + 1]) else ""
     return f'{position} "{visible(trace.tokens[position])}"{special}'
 
 
@@ -92,11 +92,17 @@ def _sentence(report: Report, trace: TokenTrace, peak: _Peak, adds: int) -> str:
     )
     if math.isfinite(peak.ratio):
         said += f", {times(peak.ratio)} the median token's"
-    if peak.site in trace.max_abs and peak.site in trace.max_channel:
-        largest = trace.max_abs[peak.site][peak.position]
-        said += f"; largest value {number(largest)} in channel "
-        said += f"{trace.max_channel[peak.site][peak.position]}"
-        seen = report.measurements.stream.get(peak.site)
-        if seen is not None and seen.median_abs and largest / seen.median_abs >= _MASSIVE:
-            said += f", a massive activation ({times(largest / seen.median_abs)} the median)"
+    said += _largest_value(report, trace, peak)
     return f"{said}." + (" First tokens often serve as attention sinks." * (peak.position == 0))
+
+
+def _largest_value(report: Report, trace: TokenTrace, peak: _Peak) -> str:
+    here = slice(peak.position, peak.position + 1)
+    values, channels = trace.max_abs.get(peak.site, ()), trace.max_channel.get(peak.site, ())
+    said = ""
+    for value, channel in zip(values[here], channels[here], strict=False):
+        said += f"; largest value {number(value)} in channel {channel}"
+        seen = report.measurements.stream.get(peak.site)
+        if seen is not None and seen.median_abs and value / seen.median_abs >= _MASSIVE:
+            said += f", a massive activation ({times(value / seen.median_abs)} the median)"
+    return said

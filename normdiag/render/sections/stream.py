@@ -13,6 +13,7 @@ from rich.text import Text
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.stream import AddMeasurement
 from normdiag.render.axis import Axis
+from normdiag.render.badness import badness
 from normdiag.render.escape import folded, visible
 from normdiag.render.page import QUIET, Column, Page, heading, prose, room, table
 from normdiag.render.sections import growth
@@ -127,17 +128,18 @@ def _shown_layers(sites: list[_Site], page: Page) -> set[int]:
     layers = sorted({site.add.layer for site in sites})
     if page.all_rows or len(layers) <= _FOLD_FROM:
         return set(layers)
-    worst = {_worst(sites, badness).add.layer for badness in (_peak, _update, _opposed)}
+    worst = {_worst(sites, measure).add.layer for measure in (_peak, _update, _opposed)}
     return {*layers[:_ENDS], *layers[-_ENDS:], *worst}
 
 
 def _extremes(sites: list[_Site]) -> Iterator[str]:
-    peak, update, opposed = (_worst(sites, badness) for badness in (_peak, _update, _opposed))
+    peak, update, opposed = (_worst(sites, measure) for measure in (_peak, _update, _opposed))
     token = peak.seen.max_token
+    where = f"channel {peak.seen.max_channel}, token {token.position} of sequence {token.sequence}"
     ratio = f": {times(_peak(peak))} the median magnitude there" if _finite(peak) else ""
     yield (
-        f"Value that stands out most: {number(peak.seen.max_abs)} at {visible(peak.add.id)}, channel "
-        f"{peak.seen.max_channel}, token {token.position} of sequence {token.sequence}{ratio}."
+        f"Value that stands out most: {number(peak.seen.max_abs)} at {visible(peak.add.id)}, "
+        f"{where}{ratio}."
     )
     yield (
         f"Largest update: {number(update.seen.update_ratio.median)} at {visible(update.add.id)}. "
@@ -151,13 +153,8 @@ def _extremes(sites: list[_Site]) -> Iterator[str]:
         )
 
 
-def _worst(sites: list[_Site], badness: Callable[[_Site], float]) -> _Site:
-    """Return the site of the greatest badness; what is not a number is worse than any number."""
-    return max(sites, key=lambda site: _nan_as_worst(badness(site)))
-
-
-def _nan_as_worst(value: float) -> float:
-    return math.inf if math.isnan(value) else value
+def _worst(sites: list[_Site], measure: Callable[[_Site], float]) -> _Site:
+    return max(sites, key=lambda site: badness(measure(site)))
 
 
 def _peak(site: _Site) -> float:

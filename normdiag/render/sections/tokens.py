@@ -61,7 +61,7 @@ def _heat(
     kept = [
         (title, seen)
         for title, ids in columns
-        if (seen := [values[id] for id in ids if len(values.get(id, ())) == length])
+        if (seen := [values[id] for id in ids if id in values and len(values[id]) == length])
     ]
     if not kept or not length:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import zip_longest
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -13,7 +14,7 @@ from normdiag.render.escape import visible
 from normdiag.render.page import Column, Page, heading, prose, table
 from normdiag.render.sections.tokens import label
 from normdiag.render.site import find
-from normdiag.render.units import number, percent
+from normdiag.render.units import UNKNOWN, number, percent
 from normdiag.report.report import Report
 
 _FOLD_FROM = 40
@@ -46,12 +47,12 @@ _NORM = ("variance", "eps share")
 
 def _add(trace: TokenTrace, id: str) -> list[tuple[str, ...]]:
     columns = (trace.out_norm, trace.update_ratio, trace.max_abs)
-    length = max(len(column.get(id, ())) for column in columns)
-    missing = (None,) * length
-    numbers = [column.get(id, missing) for column in columns]
-    channels = trace.max_channel.get(id, missing)
+    per_token = zip_longest(
+        *(column.get(id, ()) for column in columns), trace.max_channel.get(id, ())
+    )
     return [
-        (*(number(column[at]) for column in numbers), str(channels[at])) for at in range(length)
+        (*map(number, numbers), UNKNOWN if channel is None else str(channel))
+        for *numbers, channel in per_token
     ]
 
 
