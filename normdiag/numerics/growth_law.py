@@ -1,0 +1,211 @@
+"""Which law the norm of the residual stream follows with depth, and how sure that is.
+
+With y_l = log of the mean norm after add l = 0 .. n-1, each law is fitted by least squares:
+
+    constant    y = c
+    geometric   y = c + l log g                  rate g: the factor per add
+    additive    y = c + log(1 + b l) / 2         rate b: independent writes, variance grows by b
+    power       y = c + p log(l + 1)             rate p: the exponent
+
+and they are compared by AICc = n log(RSS/n) + 2k + 2k(k+1)/(n-k-1), where k counts the variance of
+the noise (Hurvich and Tsai 1989). Akaike weights, exp(-AICc/2) normalised, are the confidence
+(Burnham and Anderson 2002). Residuals along depth are correlated, so that AICc is surer than it
+should be: that is why a law needs a lead, and why the stated error is widened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from normdiag.errors import NormdiagError
+
+Law = Literal["constant", "geometric", "additive", "power"]
+Numbers = npt.NDArray[np.float64]
+
+MARGIN = 4.0
+"""One law is preferred to another where its AICc is lower by this much."""
+TOTAL = 2.0
+"""The stream grows, or shrinks, where the fitted curve changes by this factor from end to end."""
+_LEAST_POINTS = 5
+_NOISE = 1e-6
+"""The least noise of a log norm: what float32 resolves. Laws that differ by less are alike."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One law, fitted to n log norms."""
+
+    law: Law
+    rate: float
+    """NaN for the constant law."""
+    rate_error: float
+    """Standard error, widened where neighbouring residuals are correlated."""
+    aicc: float
+    total: float
+    """By which factor the fitted curve changes from the first add to the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthLaw:
+    """The verdict on one stack."""
+
+    law: Law | Literal["undecided"]
+    rate: float | None
+    """In the law's own unit; None for constant and undecided."""
+    rate_error: float | None
+    confidence: float | None
+    """Akaike weight of the law among those tried; None for undecided."""
+    runner_up: Law | None
+    """The second best law; of an undecided stack the best one."""
+    fits: tuple[Fit, ...]
+    """The laws tried, best first; none with fewer than 5 adds."""
+
+
+def fit(norms: Numbers) -> GrowthLaw:
+    """Choose the law of the norms (n,), one per add in the order of depth.
+
+    A stack is constant where no law beats that by `MARGIN` and the best one changes by less than
+    `TOTAL`. It follows a growing law that beats every other by `MARGIN` and changes by `TOTAL`.
+    Otherwise, and with fewer than 5 adds, it is undecided.
+
+    Raises:
+        NormdiagError: a norm is not a positive finite number.
+    """
+    norms = np.asarray(norms, dtype=np.float64)
+    if not (np.isfinite(norms).all() and (norms > 0).all()):
+        raise NormdiagError(
+            f"no growth law fits norms from {norms.min()} to {norms.max()}",
+            "only positive finite norms have a logarithm",
+        )
+    if len(norms) < _LEAST_POINTS:
+        return GrowthLaw("undecided", None, None, None, None, ())
+    y = np.log(norms)
+    fits = _without_twin([_constant(y), _geometric(y), _additive(y), _power(y)])
+    best, second = fits[:2]
+    law = _verdict(fits)
+    if law is None:
+        return GrowthLaw("undecided", None, None, None, best.law, tuple(fits))
+    runner_up = second if law is best else best
+    weights = {f.law: math.exp((best.aicc - f.aicc) / 2) for f in fits}
+    grows = law.law != "constant"
+    return GrowthLaw(
+        law=law.law,
+        rate=law.rate if grows else None,
+        rate_error=law.rate_error if grows else None,
+        confidence=weights[law.law] / sum(weights.values()),
+        runner_up=runner_up.law,
+        fits=tuple(fits),
+    )
+
+
+def _verdict(fits: list[Fit]) -> Fit | None:
+    """The law that holds, from all laws, best first."""
+    constant = next(f for f in fits if f.law == "constant")
+    growing = [f for f in fits if f is not constant]
+    grows = abs(math.log(growing[0].total)) >= math.log(TOTAL)
+    if constant.aicc - fits[0].aicc < MARGIN:
+        return None if grows else constant
+    lead = growing[1].aicc - growing[0].aicc
+    return growing[0] if grows and lead >= MARGIN else None
+
+
+def _without_twin(fits: list[Fit]) -> list[Fit]:
+    """Best first, less a power law that says what the additive one says.
+
+    With b = 1 they are one curve, (l + 1)^(1/2). An exponent that cannot be told from 1/2 is the
+    additive law, which has a cause: writes that are independent of what is there.
+    """
+    law = {f.law: f for f in fits}
+    power, additive = law["power"], law["additive"]
+    alike = additive.aicc - power.aicc < MARGIN
+    if alike and abs(power.rate - 0.5) <= 2 * power.rate_error:
+        fits = [f for f in fits if f is not power]
+    return sorted(fits, key=lambda f: f.aicc)
+
+
+def _constant(y: Numbers) -> Fit:
+    return Fit("constant", math.nan, math.nan, _aicc(_centred(y), 2), 1.0)
+
+
+def _geometric(y: Numbers) -> Fit:
+    slope, error, residual = _line(np.arange(len(y), dtype=np.float64), y)
+    factor = math.exp(slope)
+    return Fit("geometric", factor, factor * error, _aicc(residual, 3), factor ** (len(y) - 1))
+
+
+def _power(y: Numbers) -> Fit:
+    exponent, error, residual = _line(np.log1p(np.arange(len(y))), y)
+    return Fit("power", exponent, error, _aicc(residual, 3), len(y) ** exponent)
+
+
+def _additive(y: Numbers) -> Fit:
+    """Least squares over log b: a grid for the valley, golden sections to the bottom of it."""
+    depth = np.arange(len(y), dtype=np.float64)
+
+    def residual(log_b: float) -> Numbers:
+        return _centred(y - 0.5 * np.log1p(math.exp(log_b) * depth))
+
+    def cost(log_b: float) -> float:
+        return float(np.square(residual(log_b)).sum())
+
+    grid = np.linspace(math.log(1e-6), math.log(1e8), 161)
+    curves = y - 0.5 * np.log1p(np.exp(grid)[:, None] * depth)
+    valley = int(curves.var(axis=1).argmin())
+    ends = max(valley - 1, 0), min(valley + 1, len(grid) - 1)
+    log_b = _golden(cost, float(grid[ends[0]]), float(grid[ends[1]]))
+    b, left = math.exp(log_b), residual(log_b)
+    slope = 0.5 * depth / (1 + b * depth)
+    error = _standard_error(_centred(slope), left)
+    return Fit("additive", b, error, _aicc(left, 3), math.sqrt(1 + b * depth[-1]))
+
+
+def _golden(cost: Callable[[float], float], low: float, high: float) -> float:
+    """The minimum of a function with one valley in [low, high] (Kiefer 1953)."""
+    ratio = (math.sqrt(5) - 1) / 2
+    left, right = high - ratio * (high - low), low + ratio * (high - low)
+    at_left, at_right = cost(left), cost(right)
+    while high - low > 1e-9:
+        if at_left < at_right:
+            high, right, at_right = right, left, at_left
+            left = high - ratio * (high - low)
+            at_left = cost(left)
+        else:
+            low, left, at_left = left, right, at_right
+            right = low + ratio * (high - low)
+            at_right = cost(right)
+    return 0.5 * (low + high)
+
+
+def _line(x: Numbers, y: Numbers) -> tuple[float, float, Numbers]:
+    """Slope, its standard error and the residuals of the least-squares line."""
+    x = _centred(x)
+    slope = float(x @ y / (x @ x))
+    residual = _centred(y) - slope * x
+    return slope, _standard_error(x, residual), residual
+
+
+def _centred(values: Numbers) -> Numbers:
+    centred: Numbers = values - values.mean()
+    return centred
+
+
+def _standard_error(x: Numbers, residual: Numbers) -> float:
+    """Of the coefficient of x (centred), as if residuals were a first-order autoregression."""
+    noise = max(float(residual @ residual) / (len(residual) - 2), _NOISE**2)
+    square = float(residual @ residual)
+    correlation = float(residual[1:] @ residual[:-1]) / square if square > 0 else 0.0
+    correlation = min(max(correlation, 0.0), 0.99)
+    widened = noise * (1 + correlation) / (1 - correlation)
+    return math.sqrt(widened / float(x @ x))
+
+
+def _aicc(residual: Numbers, parameters: int) -> float:
+    n, k = len(residual), parameters
+    mean_square = max(float(residual @ residual) / n, _NOISE**2)
+    return n * math.log(mean_square) + 2 * k + 2 * k * (k + 1) / (n - k - 1)

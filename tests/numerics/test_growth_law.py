@@ -1,0 +1,161 @@
+"""The growth law on synthetic streams whose law is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from normdiag.errors import NormdiagError
+from normdiag.numerics.growth_law import GrowthLaw, fit
+
+Numbers = npt.NDArray[np.float64]
+CURVES: dict[str, Callable[[Numbers], Numbers]] = {
+    "constant": lambda depth: 0 * depth,
+    "geometric": lambda depth: depth * math.log(1.045),
+    "shrinking": lambda depth: -depth * math.log(1.045),
+    "additive": lambda depth: 0.5 * np.log1p(3 * depth),
+    "square root": lambda depth: 0.5 * np.log1p(depth),
+    "power": lambda depth: np.log1p(depth),
+    "slow power": lambda depth: 0.3 * np.log1p(depth),
+}
+
+
+def stream(curve: str, adds: int, noise: float, seed: int = 0) -> Numbers:
+    """Norms along a curve, each off by a random factor exp(noise N(0, 1))."""
+    rng = np.random.default_rng(seed)
+    return np.exp(2 + CURVES[curve](np.arange(adds)) + noise * rng.standard_normal(adds))
+
+
+def verdicts(curve: str, adds: int, noise: float, times: int = 100) -> list[GrowthLaw]:
+    return [fit(stream(curve, adds, noise, seed)) for seed in range(times)]
+
+
+def rate_of(found: list[GrowthLaw], law: str) -> float:
+    return sum(f.law == law for f in found) / len(found)
+
+
+def aicc(found: GrowthLaw, law: str) -> float:
+    return next(f.aicc for f in found.fits if f.law == law)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_geometric_of_36_layers(seed: int) -> None:
+    """T13, first half: g = 1.045 within 0.002, and every other law far behind."""
+    found = fit(stream("geometric", 36, 0.02, seed))
+    assert found.law == "geometric"
+    assert found.rate == pytest.approx(1.045, abs=0.002)
+    assert found.confidence == pytest.approx(1.0, abs=1e-6)
+    others = [f.aicc for f in found.fits if f.law != "geometric"]
+    assert min(others) - aicc(found, "geometric") > 50
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_additive_of_24_layers(seed: int) -> None:
+    """T13, second half."""
+    found = fit(stream("additive", 24, 0.02, seed))
+    assert found.law == "additive"
+    assert found.rate is not None and found.rate_error is not None
+    assert abs(found.rate - 3) < 4 * found.rate_error
+
+
+@pytest.mark.parametrize(
+    ("curve", "law", "adds", "noise", "least"),
+    [
+        ("geometric", "geometric", 24, 0.03, 0.98),
+        ("geometric", "geometric", 24, 0.1, 0.85),
+        ("geometric", "geometric", 48, 0.1, 0.98),
+        ("shrinking", "geometric", 24, 0.03, 0.98),
+        ("additive", "additive", 12, 0.03, 0.9),
+        ("additive", "additive", 24, 0.03, 0.95),
+        ("additive", "additive", 48, 0.1, 0.8),
+        ("square root", "additive", 12, 0.03, 0.85),
+        ("square root", "additive", 48, 0.03, 0.85),
+        ("power", "power", 12, 0.03, 0.95),
+        ("slow power", "power", 24, 0.03, 0.95),
+        ("constant", "constant", 6, 0.03, 0.9),
+        ("constant", "constant", 24, 0.03, 0.9),
+        ("constant", "constant", 48, 0.1, 0.9),
+    ],
+)
+def test_how_often_the_law_is_found(
+    curve: str, law: str, adds: int, noise: float, least: float
+) -> None:
+    """Of 100 streams; and hardly ever is another law named instead."""
+    found = verdicts(curve, adds, noise)
+    assert rate_of(found, law) >= least
+    assert rate_of(found, law) + rate_of(found, "undecided") >= 0.95
+
+
+@pytest.mark.parametrize(("adds", "noise", "least"), [(12, 0.03, 0.8), (24, 0.03, 0.98)])
+def test_how_often_the_best_fit_is_geometric(adds: int, noise: float, least: float) -> None:
+    """The bare AICc choice, without margin: .90 and 1.00 in the literature check."""
+    best = [f.fits[0].law for f in verdicts("geometric", adds, noise)]
+    assert best.count("geometric") / len(best) >= least
+
+
+def test_little_growth_is_undecided() -> None:
+    """1.045^11 = 1.6: geometric and additive are one curve there, whatever AICc says."""
+    found = verdicts("geometric", 12, 0.01)
+    assert rate_of(found, "undecided") == 1.0
+    assert all(f.rate is None and f.confidence is None for f in found)
+    assert {f.runner_up for f in found} <= {"geometric", "additive"}
+
+
+@pytest.mark.parametrize(
+    ("curve", "truth"), [("geometric", 1.045), ("additive", 3.0), ("power", 1.0)]
+)
+def test_the_stated_error_is_a_standard_error(curve: str, truth: float) -> None:
+    """Two of them cover the truth about 95 times in a hundred."""
+    found = [f for f in verdicts(curve, 36, 0.02, 200) if f.rate is not None]
+    inside = [abs(f.rate - truth) <= 2 * f.rate_error for f in found if f.rate and f.rate_error]
+    assert len(inside) > 190
+    assert np.mean(inside) >= 0.9
+    errors = np.array([f.rate - truth for f in found if f.rate])
+    assert np.median([f.rate_error or 0 for f in found]) == pytest.approx(errors.std(), rel=0.3)
+
+
+def test_correlated_residuals_widen_the_error() -> None:
+    rng = np.random.default_rng(0)
+    depth = np.arange(48)
+    wave = 0.03 * np.sin(depth / 4)
+    smooth = fit(np.exp(depth * math.log(1.045) + wave))
+    shuffled = fit(np.exp(depth * math.log(1.045) + rng.permutation(wave)))
+    assert smooth.rate_error is not None and shuffled.rate_error is not None
+    assert smooth.rate_error > 2 * shuffled.rate_error
+
+
+@pytest.mark.parametrize("curve", ["geometric", "additive", "square root", "power"])
+def test_without_noise_the_rate_is_exact(curve: str) -> None:
+    found = fit(stream(curve, 40, 0.0))
+    truth = {"geometric": 1.045, "additive": 3.0, "square root": 1.0, "power": 1.0}[curve]
+    assert found.law == ("additive" if curve == "square root" else curve)
+    assert found.rate == pytest.approx(truth, rel=1e-6)
+
+
+def test_equal_norms_are_constant() -> None:
+    found = fit(np.full(9, 3.7))
+    assert (found.law, found.rate, found.rate_error) == ("constant", None, None)
+    assert found.confidence is not None and found.confidence > 0.8
+
+
+def test_the_scale_does_not_matter() -> None:
+    norms = stream("additive", 30, 0.02)
+    small, large = fit(1e-30 * norms), fit(1e30 * norms)
+    assert small.law == large.law == "additive"
+    assert small.rate == pytest.approx(large.rate, rel=1e-6)
+
+
+@pytest.mark.parametrize("adds", [1, 2, 3, 4])
+def test_too_few_adds(adds: int) -> None:
+    found = fit(np.exp(np.arange(adds, dtype=np.float64)))
+    assert found == GrowthLaw("undecided", None, None, None, None, ())
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_norms_without_a_logarithm_are_refused(bad: float) -> None:
+    with pytest.raises(NormdiagError, match="only positive finite norms"):
+        fit(np.array([1.0, 2.0, bad, 3.0, 4.0]))
