@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -95,14 +96,12 @@ def _tensor(path: Path, key: str, value: Any, float_dtype: torch.dtype) -> Any:
 
 
 def _arguments(forward: Any, device: torch.device | None) -> tuple[Any, dict[str, Any]]:
-    if isinstance(forward, dict) and all(isinstance(key, str) for key in forward):
+    if isinstance(forward, Mapping) and all(isinstance(key, str) for key in forward):
         return (), {key: _placed(value, device) for key, value in forward.items()}
     if isinstance(forward, tuple):
         return tuple(_placed(value, device) for value in forward), {}
     if isinstance(forward, torch.Tensor):
         return (_placed(forward, device),), {}
-    if hasattr(forward, "keys") and hasattr(forward, "__getitem__"):  # a tokenizer's output
-        return (), {str(key): _placed(forward[key], device) for key in forward.keys()}  # noqa: SIM118
     raise UsageError(f"inputs hold a {type(forward).__name__}", f"inputs are {_FORMS}")
 
 

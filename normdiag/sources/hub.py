@@ -79,5 +79,5 @@ def _snapshot(request: Request, patterns: list[str]) -> Path:
             f"reached",
             "connect, or download the model elsewhere and pass its directory",
         ) from error
-    except errors.HfHubHTTPError as error:
+    except Exception as error:  # whatever its transport raises when a download breaks off
         raise LoadError(f"{name} cannot be fetched: {cause(error)}", "try again later") from error

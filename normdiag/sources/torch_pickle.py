@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -23,10 +24,11 @@ def read_pickle(path: Path) -> dict[str, torch.Tensor]:
     The data of a zip archive is mapped, not read. Raises LoadError, having executed nothing, for
     a pickle that holds more than tensors and plain containers.
     """
+    mapped = zipfile.is_zipfile(path) or None
     try:
-        content = torch.load(
-            path, map_location="cpu", weights_only=True, mmap=zipfile.is_zipfile(path) or None
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old pickle protocols
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise _refused(path, error) from error
     except Exception as error:

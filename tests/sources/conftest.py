@@ -21,7 +21,7 @@ LLAMA = transformers.LlamaConfig(
     num_hidden_layers=2,
     num_attention_heads=2,
     num_key_value_heads=2,
-    intermediate_size=48,
+    intermediate_size=64,
     vocab_size=VOCABULARY,
     max_position_embeddings=256,
 )
