@@ -15,6 +15,14 @@ from normdiag.capture.scopes import Scopes
 from normdiag.errors import NormdiagError
 from normdiag.graph import Frame, Graph, Node
 
+FACTORIES = frozenset(
+    {
+        "zeros_like", "ones_like", "full_like", "empty_like", "rand_like", "randn_like",
+        "new_zeros", "new_ones", "new_full", "new_empty", "new_empty_strided", "randint_like",
+    }
+)  # fmt: skip
+"""Operations whose result holds nothing of their operand."""
+
 
 class Observer(Protocol):
     """Is shown every new node with the live tensors, and must keep none of the large ones."""
@@ -95,6 +103,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         node_args = tuple([self._noded(a, parents) for a in args])
         node_kwargs = {k: self._noded(v, parents) for k, v in kwargs.items()}
         result = func(*args, **kwargs)
+        if operation.name in FACTORIES:  # only the shape of the operand counts
+            parents, node_args = [], ()
         made = _Made(operation, node_args, node_kwargs, tuple(parents))
         if kept is not None:
             args = (kept, *args[1:])

@@ -13,7 +13,6 @@ from normdiag.measure.add_statistics import AddRows
 from normdiag.measure.observer import AddRecord
 from normdiag.measure.summaries import Numbers, typical
 
-
 Rows = tuple[int, ...]
 """Which sequences of the probe one pass ran, in the order of its batch."""
 

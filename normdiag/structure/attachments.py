@@ -194,15 +194,19 @@ def _after_last(
     at = chain.adds[-1].node
     inside: list[NormFound] = []
     outside: list[NormFound] = []
+    lines = {n.node.line for link in chain.links[1:] for n in link.norms}
+    on_branches = {n for a in finder.placed for n in finder.regions[a]}
     while True:
         nexts = [
             n for n in finder.norm_of.values() if n not in inside and n not in outside
-            and n.index > at.index and _source_is(n, at)
+            and n.index > at.index and n.node not in on_branches and _source_is(n, at)
         ]  # fmt: skip
         if not nexts:
             return tuple(inside), tuple(outside)
         norm = nexts[0]
         within = layers.layer_of(norm.node) is not None
+        if layers.frames[0] is None:  # no modules: the same line of code is the same norm
+            within = norm.node.line in lines
         if within and outside:
             return tuple(inside), tuple(outside)
         (inside if within else outside).append(norm)

@@ -47,6 +47,8 @@ def step_back(node: Node) -> tuple[Node, Factor | None] | None:
         return _unmasked(node)
     if op == "copy":
         return node.parents[-1], None
+    if op == "write":  # a part of it was written
+        return first, None
     if op in ("mul", "multiply", "div", "divide"):
         return _unscaled(node)
     if op == "cat":
@@ -110,8 +112,8 @@ def _is_mask(scale: Node, value: Node) -> bool:
 
 
 def _appended(node: Node) -> tuple[Node, Factor | None] | None:
-    """Learned tokens beside data tokens."""
-    data = [p for p in node.parents if p.is_data]
+    """Learned tokens beside tokens that come from the inputs."""
+    data = [p for p in node.parents if p.origins]
     dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
     if len(data) != 1 or dim in (-1, len(node.shape) - 1):
         return None

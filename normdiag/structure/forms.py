@@ -120,12 +120,12 @@ def base(node: Node) -> Node:
 
 
 def linear(node: Node) -> Linear | None:
-    """Every data tensor is the plain linear form of itself."""
+    """Every data tensor is the plain linear form of itself, unless it is a statistic."""
     if isinstance(node.form, Linear):
         return node.form
-    if node.form is None and node.is_data and node.is_floating:
-        return Linear(base(node))
-    return None
+    if isinstance(node.form, (Moment, Power, Square)):
+        return None
+    return Linear(base(node)) if node.is_data and node.is_floating else None
 
 
 def form_of(operand: Any) -> Form | None:

@@ -54,10 +54,15 @@ def repeated(adds: Sequence[AddFound]) -> dict[str | None, list[AddFound]]:
     for chain in chains.values():
         for frame in _modules(chain):
             siblings.setdefault(_row(frame), set()).add(frame)
+    has_items = any(_is_item(f) for chain in chains.values() for f in chain)
     rows: dict[str | None, list[AddFound]] = {}
     for add, chain in chains.items():
-        inside = (f for f in _modules(chain) if _is_item(f) or len(siblings[_row(f)]) > 1)
-        frame = next(inside, None)
+        if has_items:
+            candidates = [f for f in _modules(chain) if _is_item(f)]
+        else:
+            candidates = [f for f in _modules(chain) if len(siblings[_row(f)]) > 1]
+            candidates.sort(key=lambda f: -len(siblings[_row(f)]))
+        frame = next(iter(candidates), None)
         rows.setdefault(None if frame is None else _row(frame), []).append(add)
     return rows
 
@@ -80,7 +85,9 @@ def layers_of(adds: Sequence[AddFound], regions: dict[AddFound, set[Node]]) -> L
     """Assign layer runs to the adds of one chain."""
     chains = [a.node.frame.chain() for a in adds]
     depth = _common_depth(chains)
-    if any(len(c) <= depth for c in chains):
+    lines = {a.node.line for a in adds}
+    is_loop = len({c[-1] for c in chains}) == 1 and len(lines) < len(adds)
+    if is_loop or any(len(c) <= depth for c in chains):
         return _by_line(adds, regions)
     signatures = [(a.node.line, any(map(mixes_tokens, regions[a]))) for a in adds]
     depth = _descend(chains, depth, signatures)

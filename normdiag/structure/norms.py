@@ -17,6 +17,7 @@ from normdiag.structure.forms import (
     Tanh,
     base,
     form_of,
+    linear,
     number,
 )
 from normdiag.structure.fused_norms import FUSED
@@ -69,10 +70,11 @@ def _viewed(node: Node) -> Form | None:
 
 
 def _squared(node: Node) -> Form | None:
-    return _square_of(form_of(node.args[0]))
+    return _square_of(node.args[0])
 
 
-def _square_of(form: Form | None) -> Form | None:
+def _square_of(operand: Node) -> Form | None:
+    form: Form | None = linear(operand) or operand.form
     if isinstance(form, Linear):
         return Square(form.source, form.axes, form.is_centred, form.scale**2, form.mean)
     if isinstance(form, Moment) and not form.is_squared:
@@ -117,26 +119,24 @@ def _inverted(node: Node) -> Form | None:
 def _multiplied(node: Node) -> Form | None:
     a, b = node.args[0], node.args[1]
     if a is b and isinstance(a, Node):
-        return _square_of(form_of(a))
+        return _square_of(a)
     for left, right in ((a, b), (b, a)):
-        form = form_of(left)
-        if form is None:
+        if not isinstance(left, Node):
             continue
         times = number(right)
         if times is not None:
             return _scaled(node, left, times)
         if not isinstance(right, Node):
             continue
-        if isinstance(form, Linear) and isinstance(right.form, Power):
-            return _divided_by(node, form, right.form, inverted=True)
+        x, form = linear(left), left.form
+        if x is not None and isinstance(right.form, Power):
+            return _divided_by(node, x, right.form, inverted=True)
         if isinstance(form, Normal) and not right.is_data and right.is_floating:
             return _with_gain(node, form.norm, right)
         if isinstance(form, Tanh) and not right.is_data and right.shape:
             return _dyt(node, form, right)
-        if isinstance(form, Linear) and isinstance(right.form, Linear):
-            other = right.form
-            if form == other:
-                return _square_of(form)
+        if isinstance(form, Linear) and form == right.form:
+            return _square_of(left)
     return None
 
 
@@ -171,10 +171,10 @@ def _scaled(node: Node, operand: Node, times: float) -> Form | None:
 def _divided(node: Node) -> Form | None:
     a, b = node.args[0], node.args[1]
     by = number(b)
-    form = form_of(a)
     if isinstance(b, Node) and isinstance(b.form, Power):
-        if isinstance(form, Linear):
-            return _divided_by(node, form, b.form, inverted=False)
+        x = linear(a) if isinstance(a, Node) else None
+        if x is not None:
+            return _divided_by(node, x, b.form, inverted=False)
         if number(a) is not None or (isinstance(a, Node) and not a.is_data):
             return _raised(b, -1.0)
     if by and isinstance(a, Node):
@@ -234,8 +234,9 @@ def _added(node: Node) -> Form | None:
         left, right, a, b = right, left, b, a
     if isinstance(left, Power):
         return _power_plus(left, right, b, sign)
-    if isinstance(left, Linear) and isinstance(right, Moment):
-        return _centred(left, right, b, sign)
+    if isinstance(right, Moment) and isinstance(b, Node):
+        x = linear(a)
+        return None if x is None else _centred(x, right, b, sign)
     for form, other in ((left, b), (right, a)):
         is_learned = isinstance(other, Node) and not other.is_data and other.is_floating
         if isinstance(form, Normal) and is_learned and _same_call(node, form.norm):

@@ -26,8 +26,11 @@ PARTS = frozenset(
 
 DROPOUT = frozenset({"native_dropout", "dropout", "feature_dropout", "alpha_dropout"})
 MASKING = frozenset(
-    {"masked_fill", "where", "masked_scatter", "nan_to_num", "clamp", "clamp_min", "clamp_max"}
-)
+    {
+        "masked_fill", "where", "masked_scatter", "nan_to_num", "clamp", "clamp_min", "clamp_max",
+        "index_put", "slice_scatter", "select_scatter", "scatter", "index_copy", "index_fill",
+    }
+)  # fmt: skip
 """Most values pass; some are replaced or bounded."""
 
 MATRIX_PRODUCTS = frozenset(

@@ -55,4 +55,5 @@ class Reading:
             parts = [c for c in finder.chains() if finder.enclosing[c.adds[0]] is None]
             self.outside = []
         parts.sort(key=lambda c: c.adds[0].index)
+        finder.placed = {a for c in parts for a in c.adds}
         return [attach(c, layers_of(c.adds, finder.regions), finder) for c in parts]

@@ -14,7 +14,6 @@ from normdiag.structure.forms import (
     Square,
     axes_of,
     count_of,
-    form_of,
     linear,
 )
 from normdiag.structure.operations import VIEWS
@@ -39,7 +38,7 @@ def _reduced(node: Node, is_sum: bool) -> Form | None:
     axes = axes_of(operand, _argument(node, 1, "dim"))
     count = count_of(operand, axes)
     times = float(count) if is_sum else 1.0
-    form = form_of(operand)
+    form: Form | None = linear(operand) or operand.form
     is_statistic = -1 in axes or len(node.shape) == len(operand.shape)
     if isinstance(form, Linear) and not form.is_centred and is_statistic:
         return Moment(form.source, axes, form.scale * times)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from normdiag.graph import Node
-from normdiag.structure.flow import Factor, between, step_back
+from normdiag.structure.flow import Factor, between, computed_from, step_back
 from normdiag.structure.forms import NormFound
 from normdiag.structure.operations import ATTENTION, is_contraction
 from normdiag.structure.residuals import AddFound, operands_of
@@ -46,14 +46,19 @@ class StreamFinder:
     def __init__(
         self, nodes: Iterable[Node], adds: Iterable[AddFound], norms: Iterable[NormFound]
     ) -> None:
-        standing = [a for a in adds if not a.is_absorbed]
-        scores = _scores(nodes)
-        self.adds = [a for a in standing if a.node not in scores]
-        self.by_node = {a.node: a for a in self.adds}
         self.norm_of = {n.node: n for n in norms}
         self.norm_by_output = {n.output: n for n in norms if n.output is not None}
+        self.adds: list[AddFound] = []
+        self.by_node: dict[Node, AddFound] = {}
+        scores = _scores(nodes)
+        for add in adds:
+            if not add.is_absorbed and add.node not in scores and not self._is_injection(add):
+                self.adds.append(add)
+                self.by_node[add.node] = add
         self.regions = {a: self._region(a) for a in self.adds}
         self.enclosing = self._enclosing()
+        self.placed: set[AddFound] = set()
+        """The adds that belong to a stack."""
 
     def chains(self) -> list[Chain]:
         """All chains, longest first where they compete, in the order of the forward."""
@@ -116,13 +121,30 @@ class StreamFinder:
                 factors.append(factor)
         return Link(node, tuple(norms), tuple(factors))
 
+    def _is_injection(self, add: AddFound) -> bool:
+        """Something older added to the stream (a position embedding, an earlier stage): what looks
+        like the branch is the stream itself, and began elsewhere."""
+        return all(
+            self.trace(b).source in self.by_node
+            and not computed_from(self._beginning(b), add.root)[0]
+            for b in add.branches
+        )
+
+    def _beginning(self, node: Node) -> Node:
+        """Where the stream that `node` is a value of begins."""
+        source = self.trace(node).source
+        while source in self.by_node:
+            source = self.trace(self.by_node[source].skip).source
+        return source
+
     def _joined(self, node: Node) -> Node | None:
         """Through an addition of something else to the stream (another stream, a bias)."""
         operands = operands_of(node)
         if operands is None:
             return None
-        carriers = [o for o in operands if self.trace(o).source in self.by_node]
-        return carriers[0] if len(carriers) == 1 else None
+        sources = {o: self.trace(o).source for o in operands}
+        carriers = [o for o, source in sources.items() if source in self.by_node]
+        return max(carriers, key=lambda o: sources[o].index, default=None)
 
     def _region(self, add: AddFound) -> set[Node]:
         inside: set[Node] = set()
