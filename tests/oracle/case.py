@@ -13,7 +13,7 @@ from torch import nn
 from tests.oracle import jacobians, numbers
 from tests.oracle.numbers import Numbers
 from tests.oracle.taps import Array, Seen, observe
-from tests.oracle.tokens import Read, Tokens, gather
+from tests.oracle.tokens import Read, Tokens, gather, gather_padding
 
 PLAIN = {"kind": "none", "value": None, "rms": None, "min": None, "max": None}
 
@@ -142,7 +142,8 @@ class Case:
 
     def norm_numbers(self, norm: Norm, channels: int) -> Numbers:
         x = self.tokens(norm.read, norm.mask).values
-        return numbers.of_norm(x, norm.kind, norm.eps, channels)
+        padding = gather_padding(self.observed, norm.read, norm.mask)
+        return numbers.of_norm(x, padding, norm.kind, norm.eps, channels)
 
     def jacobian_numbers(self, norm: Norm) -> Numbers:
         x = self.tokens(norm.read, norm.mask).values

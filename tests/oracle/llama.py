@@ -47,6 +47,7 @@ def llama_case(model: Any, batches: list[dict], **options: Any) -> Case:
             *layers,
             *(f"{x}.{name}" for x in layers for name in ("self_attn", "mlp")),
         ),
+        **options,
     )
 
 

@@ -36,8 +36,8 @@ def second_moment(x: Array, kind: str) -> Array:
     return np.square(x - centre).mean(-1)
 
 
-def of_norm(x: Array, kind: str, eps: float, channels: int) -> Numbers:
-    """The input statistics of one norm, x (tokens, features), without its Jacobian."""
+def of_norm(x: Array, padding: Array, kind: str, eps: float, channels: int) -> Numbers:
+    """The input statistics of one norm without its Jacobian; x, padding (tokens, features)."""
     features, squares = x.shape[-1], np.square(x).sum(-1)
     m2 = second_moment(x, kind)
     return {
@@ -55,6 +55,8 @@ def of_norm(x: Array, kind: str, eps: float, channels: int) -> Numbers:
         "offset_share": np.square(x.mean(0)).sum() / squares.mean(),
         "max_abs": np.abs(x).max(),
         "top_channels": list(np.argsort(-np.abs(x).max(0), kind="stable")[:channels]),
+        "constant": int((1e6 * m2 <= eps).sum()),
+        "padded_constant": int((1e6 * second_moment(padding, kind) <= eps).sum()),
     }
 
 

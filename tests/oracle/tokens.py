@@ -35,9 +35,19 @@ def gather(observed: Sequence[Seen], read: Read, mask: str) -> Tokens:
     values, places, before = [], [], 0
     for seen in observed:
         array = read(seen)
-        keep = seen.mask.get(mask, np.ones(array.shape[:2])).astype(bool)
+        keep = _is_token(seen, array, mask)
         values.append(array[keep])
         places.append(np.argwhere(keep) + np.array([before, 0]))
         before += len(array)
     where = np.concatenate(places)
     return Tokens(np.concatenate(values), where[:, 0], where[:, 1])
+
+
+def gather_padding(observed: Sequence[Seen], read: Read, mask: str) -> Array:
+    """What `gather` drops: (tokens, features)."""
+    arrays = [(seen, read(seen)) for seen in observed]
+    return np.concatenate([array[~_is_token(seen, array, mask)] for seen, array in arrays])
+
+
+def _is_token(seen: Seen, array: Array, mask: str) -> Array:
+    return seen.mask.get(mask, np.ones(array.shape[:2])).astype(bool)
