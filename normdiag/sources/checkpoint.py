@@ -48,8 +48,7 @@ class CheckpointFile:
 
 def open_checkpoint(reference: Reference, request: Request) -> CheckpointFile:
     """Check the file and read the configuration beside it. Raises LoadError for what lacks."""
-    path = reference.path
-    assert path is not None
+    path = reference.place
     weights = single_file(path)
     weights.check()
     settings = read_config(path.parent)

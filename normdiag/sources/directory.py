@@ -65,8 +65,7 @@ def weights_only(settings: ConfigFile | None, tensors: Tensors) -> WeightsOnly:
 
 def open_directory(reference: Reference, request: Request) -> Directory:
     """Find configuration and weights in a directory. Raises LoadError for what it lacks."""
-    folder = reference.path
-    assert folder is not None
+    folder = reference.place
     refuse_adapter(folder)
     settings = read_config(folder)
     if settings is not None and not request.weights_only:

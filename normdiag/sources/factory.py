@@ -35,7 +35,7 @@ class Factory:
         progress("importing torch", 0, None)
         import torch
 
-        from normdiag.sources.hardware import device_of, dtype_of
+        from normdiag.sources.hardware import device_of, dtype_of, settle
 
         dtype, device = dtype_of(self.request.dtype), device_of(self.request.device)
         progress(f"calling {self.reference.target}", 0, None)
@@ -53,7 +53,7 @@ class Factory:
                 "return the module, or the pair (module, inputs of its forward)",
             )
         _refuse_meta(self.reference, model)
-        runnable = of_module(model.eval().to(device=device, dtype=dtype), inputs)
+        runnable = of_module(settle(model, device, dtype), inputs)
         return _weights_only(runnable) if self.request.weights_only else runnable
 
 

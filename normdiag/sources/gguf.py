@@ -61,17 +61,16 @@ class Gguf:
 
 def open_gguf(reference: Reference, request: Request) -> Gguf:
     """Read the header. Raises LoadError for a cut file and where a package is missing."""
-    assert reference.path is not None
+    path = reference.place
     for package in _NEEDED:
         if importlib.util.find_spec(package) is None:
             raise LoadError(
-                f"{reference.path} is a GGUF file, and the package {package} that reads it is "
-                "not installed",
+                f"{path} is a GGUF file, and the package {package} that reads it is not installed",
                 'pip install "normdiag[gguf]"',
             )
     from normdiag.sources.gguf_header import read_gguf_header
 
-    return Gguf(read_gguf_header(reference.path), request)
+    return Gguf(read_gguf_header(path), request)
 
 
 def unpacked(header: GgufHeader) -> Iterator[tuple[str, torch.Tensor]]:

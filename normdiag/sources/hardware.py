@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import torch
+from torch import nn
 
-from normdiag.errors import UsageError
+from normdiag.errors import LoadError, UsageError
 
 DTYPES = {
     "float64": torch.float64,
@@ -46,6 +47,19 @@ def device_of(name: str) -> torch.device:
     if device.type == "meta":
         raise UsageError("device 'meta' holds no values", "use --structure-only to look without")
     return device
+
+
+def settle(model: nn.Module, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
+    """The model in eval mode on `device`. Raises LoadError where it does not fit there."""
+    try:
+        return model.eval().to(device=device, dtype=dtype)
+    except torch.OutOfMemoryError as error:
+        size = sum(p.numel() * p.element_size() for p in model.parameters())
+        raise LoadError(
+            f"the model ({size / 1e9:.1f} GB of parameters) does not fit on {device}",
+            "--dtype bfloat16 halves float32; --device cpu has the machine's own memory; "
+            "--weights-only reads one tensor at a time",
+        ) from error
 
 
 def _present() -> list[str]:

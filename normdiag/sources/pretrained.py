@@ -14,7 +14,7 @@ from normdiag.errors import LoadError, NormdiagError
 from normdiag.evidence.subject import Loading
 from normdiag.sources.cause import cause
 from normdiag.sources.config_file import ConfigFile
-from normdiag.sources.hardware import device_of, dtype_of
+from normdiag.sources.hardware import device_of, dtype_of, settle
 from normdiag.sources.interface import Progress, Request, Runnable
 from normdiag.sources.model_class import (
     configuration,
@@ -41,43 +41,53 @@ class Checkpoint:
     state_dict: Callable[[], dict[str, torch.Tensor]] | None = None
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What is built: a class, the configuration it is built from, and its precision if asked."""
+
+    model_class: Any
+    config: Any
+    dtype: torch.dtype | None
+    note: str
+
+
 def load_pretrained(checkpoint: Checkpoint, request: Request, progress: Progress) -> Runnable:
     """Build the model that the checkpoint's configuration describes and fill it.
 
     Raises LoadError for a configuration that describes no model, for code that was not asked
     for, for weights that do not fit at all, and for what transformers itself refuses.
     """
-    dtype, device = dtype_of(request.dtype), device_of(request.device)
+    device = device_of(request.device)
     with quiet(progress), torch.random.fork_rng(devices=[]):
         torch.manual_seed(request.seed)  # what the checkpoint lacks is newly initialised
-        config, chosen, notes = _choose(checkpoint, request)
+        choice = _choose(checkpoint, request)
         build = _from_config if request.random_init else _from_weights
         try:
-            model, loading, more = build(checkpoint, request, (config, chosen, dtype))
+            model, loading, notes = build(checkpoint, request, choice)
         except NormdiagError:
             raise
         except Exception as error:
-            raise _explained(error, checkpoint, chosen) from error
-        tokenizer, missing = find_tokenizer(
+            raise _explained(error, checkpoint, choice) from error
+        tokenizer, unusable = find_tokenizer(
             checkpoint.folder, checkpoint.gguf_file, trust=request.trust_remote_code
         )
-        model = model.eval().to(device)
+        model = settle(model, device)
     return Runnable(
         model=model,
         config=model.config,
         tokenizer=tokenizer,
-        notes=tuple(note for note in (*notes, *more, missing) if note),
+        notes=tuple(note for note in (choice.note, *notes, unusable) if note),
         loading=loading,
         tensors=_tensors_of(model) if request.random_init else checkpoint.tensors,
-        model_type=model.config.model_type,
+        model_type=choice.config.model_type,
         class_name=type(model).__name__,
         mode="random-init" if request.random_init else "run",
     )
 
 
-def _choose(checkpoint: Checkpoint, request: Request) -> tuple[Any, Any, tuple[str, ...]]:
-    """Configuration, class and what is to be said of them."""
-    settings, extra = checkpoint.settings, {}
+def _choose(checkpoint: Checkpoint, request: Request) -> Choice:
+    settings, dtype = checkpoint.settings, dtype_of(request.dtype)
+    extra: dict[str, Any] = {}
     own_code = settings is not None and needs_own_code(settings)
     if settings is not None and own_code and not request.trust_remote_code:
         refuse_own_code(settings)
@@ -94,34 +104,32 @@ def _choose(checkpoint: Checkpoint, request: Request) -> tuple[Any, Any, tuple[s
             f"{where} describes no model: {cause(error)}",
             "correct that field; --weights-only looks at the tensors without it",
         ) from error
-    return own_config(config, chosen), chosen, (note,)
+    return Choice(chosen, own_config(config, chosen), dtype, note)
 
 
 def _from_config(
-    checkpoint: Checkpoint, request: Request, choice: tuple[Any, Any, torch.dtype | None]
+    checkpoint: Checkpoint, request: Request, choice: Choice
 ) -> tuple[Any, Loading, tuple[str, ...]]:
-    config, chosen, dtype = choice
-    model = chosen(config)
-    stated = config.dtype if isinstance(config.dtype, torch.dtype) else torch.float32
+    model, stated = choice.model_class(choice.config), choice.config.dtype
+    dtype = choice.dtype or (stated if isinstance(stated, torch.dtype) else torch.float32)
     note = f"weights are random (seed {request.seed}), from the configuration alone"
-    return model.to(dtype or stated), Loading(), (note,)
+    return model.to(dtype), Loading(), (note,)
 
 
 def _from_weights(
-    checkpoint: Checkpoint, request: Request, choice: tuple[Any, Any, torch.dtype | None]
+    checkpoint: Checkpoint, request: Request, choice: Choice
 ) -> tuple[Any, Loading, tuple[str, ...]]:
-    config, chosen, dtype = choice
     extra: dict[str, Any] = {}
     if checkpoint.gguf_file is not None:
         extra["gguf_file"] = checkpoint.gguf_file
         if hasattr(transformers, "GgufConfig"):  # else weights stay packed where a kernel can
             extra["quantization_config"] = transformers.GgufConfig(dequantize=True)
-    given = checkpoint.state_dict is not None
-    model, info = chosen.from_pretrained(
-        None if given else checkpoint.folder,
-        config=config,
-        state_dict=checkpoint.state_dict() if checkpoint.state_dict is not None else None,
-        dtype=dtype or "auto",
+    given = checkpoint.state_dict() if checkpoint.state_dict is not None else None
+    model, info = choice.model_class.from_pretrained(
+        checkpoint.folder if given is None else None,
+        config=choice.config,
+        state_dict=given,
+        dtype=choice.dtype or "auto",
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # they are reported, with all that was not loaded
         trust_remote_code=request.trust_remote_code,
@@ -175,9 +183,9 @@ def _nothing_fits(
     )
 
 
-def _explained(error: Exception, checkpoint: Checkpoint, chosen: Any) -> LoadError:
+def _explained(error: Exception, checkpoint: Checkpoint, choice: Choice) -> LoadError:
     """What transformers raised, with what to do about it."""
-    settings = checkpoint.settings
+    settings, name = checkpoint.settings, choice.model_class.__name__
     if settings is not None and settings.quantisation is not None:
         return LoadError(
             f"the weights are quantised ({settings.quantisation}) and cannot be run here: "
@@ -186,10 +194,10 @@ def _explained(error: Exception, checkpoint: Checkpoint, chosen: Any) -> LoadErr
             "among them, without it",
         )
     if isinstance(error, ImportError):
-        return LoadError(f"{chosen.__name__} needs a package: {cause(error)}", "install it")
+        return LoadError(f"{name} needs a package: {cause(error)}", "install it")
     what = checkpoint.gguf_file or "config.json and the weights"
     return LoadError(
-        f"{chosen.__name__} cannot be built from {what}: {cause(error, place=True)}",
+        f"{name} cannot be built from {what}: {cause(error, place=True)}",
         "a field of the configuration is wrong or is not of this class; --weights-only looks at "
         "the tensors alone",
     )

@@ -40,6 +40,13 @@ class Reference:
     module: str | None = None
     factory: str | None = None
 
+    @property
+    def place(self) -> Path:
+        """Where a local target lies. Raises ValueError for one that is not."""
+        if self.path is None:
+            raise ValueError(f"{self.target} is not a path")
+        return self.path
+
 
 def parse(target: str) -> Reference:
     """What `target` names. What lies on disk wins over every other reading.

@@ -17,9 +17,9 @@ _VOCABULARIES = ("tokenizer*", "vocab*", "*.model", "*.spm", "*.tiktoken", "spie
 def find_tokenizer(
     folder: Path, gguf_file: str | None, *, trust: bool
 ) -> tuple[Any | None, str | None]:
-    """The tokenizer, or None and why there is none. A missing one is no error: ids are drawn."""
+    """The tokenizer, or None, and why one that is there will not do. None is no error."""
     if gguf_file is None and not any(any(folder.glob(name)) for name in _VOCABULARIES):
-        return None, "no tokenizer beside the weights"
+        return None, None
     try:
         if gguf_file is not None:
             # AutoTokenizer would parse the whole file for its configuration once more.
