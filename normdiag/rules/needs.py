@@ -35,7 +35,10 @@ def absent(evidence: Evidence, need: Need) -> str | None:
 
 
 def _loading(evidence: Evidence) -> str | None:
-    return NO_CHECKPOINT.get(evidence.subject.mode)
+    mode = evidence.subject.mode
+    if mode == "weights-only":
+        return "no model was built that could lack something (--weights-only)"
+    return NO_CHECKPOINT.get(mode)
 
 
 def _forward(evidence: Evidence) -> str | None:

@@ -74,6 +74,7 @@ def test_what_is_missing_is_named(need: Need, given: dict, expected: str) -> Non
         ("structure-only", "measurements.stream", "--structure-only"),
         ("structure-only", "measurements.weights", "--structure-only"),
         ("structure-only", "loading", "--structure-only"),
+        ("weights-only", "loading", "no model was built"),
         ("random-init", "loading", "--random-init"),
         ("random-init", "measurements.weights", "--random-init"),
     ],
