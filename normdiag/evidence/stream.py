@@ -35,7 +35,7 @@ class AddMeasurement:
     max_channel: int
     max_token: Position
     median_abs: float
-    """The median of |y| over tokens and channels; what `max_abs` is compared with."""
+    """Median over tokens of a token's median |y| over channels: what `max_abs` stands out from."""
     token_cosine: float | None
     """Mean cosine over pairs of tokens of one sequence; null where every sequence has one token."""
     kurtosis: Typical

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 
 from normdiag.measure.rows import Tokens, chunk_size, chunks
@@ -25,7 +26,7 @@ class AddRows:
     max_channel: torch.Tensor
     kurtosis: torch.Tensor
     median_abs: torch.Tensor
-    """Of |y| over valid tokens and channels: one number."""
+    """Of |y| over channels."""
     pair_cosine: torch.Tensor
     """Sum of cos(y_i, y_j) over pairs of valid tokens of one sequence."""
     pairs: float
@@ -51,11 +52,10 @@ def add_rows(
         yy[part] = torch.linalg.vecdot(y, y)
         kurtosis[part] = _kurtosis(y, yy[part])
         directions.take(start, y, yy[part])
-    valid = out if tokens.valid is None else out[tokens.valid]
     pair_cosine, pairs = directions.pairs()
     return AddRows(
         xx, uu, yy, xu, xy, top.values.double(), top.indices, kurtosis,
-        median(valid.abs()), pair_cosine, pairs,
+        channel_median(out.abs()), pair_cosine, pairs,
     )  # fmt: skip
 
 
@@ -73,24 +73,17 @@ def _kurtosis(y: torch.Tensor, yy: torch.Tensor) -> torch.Tensor:
     return kurtosis
 
 
-def median(values: torch.Tensor) -> torch.Tensor:
-    """The exact median, interpolated as numpy's, without a full sort."""
-    flat = values.reshape(-1)
-    if flat.numel() == 0:
-        return torch.tensor(float("nan"), dtype=torch.float64, device=values.device)
-    upper = flat.numel() // 2
-    if flat.device.type == "cpu" and flat.dtype in (torch.float32, torch.float64):
-        import numpy as np
-
-        at = (upper,) if flat.numel() % 2 else (upper - 1, upper)
-        parted = np.partition(flat.numpy(), at)
-        if np.isnan(parted[-1]):
-            return torch.tensor(float("nan"), dtype=torch.float64)
-        return torch.tensor(sum(float(parted[i]) for i in at) / len(at), dtype=torch.float64)
-    wide = flat.float() if flat.dtype in (torch.float16, torch.bfloat16) else flat
-    ordered = wide.sort().values
-    lower = upper if flat.numel() % 2 else upper - 1
-    return (ordered[lower].double() + ordered[upper].double()) / 2
+def channel_median(sizes: torch.Tensor) -> torch.Tensor:
+    """The exact median of every row, interpolated as numpy's, without a full sort on the CPU."""
+    features = sizes.shape[-1]
+    middle = ((features - 1) // 2, features // 2)
+    wide = sizes.float() if sizes.dtype in (torch.float16, torch.bfloat16) else sizes
+    if wide.device.type == "cpu":
+        parted = np.partition(wide.numpy(), middle, axis=-1)
+        low, high = (torch.from_numpy(parted[:, i].astype(np.float64)) for i in middle)
+        return (low + high) / 2
+    ordered = wide.sort(-1).values
+    return (ordered[:, middle[0]].double() + ordered[:, middle[1]].double()) / 2
 
 
 class _Directions:

@@ -1,4 +1,7 @@
-"""The growth law of each stack: how ||y|| goes with depth, position 0 left out."""
+"""The growth law of each stack: how ||y|| goes with depth, each sequence's first token left out.
+
+The first token is where attention sinks are: its norm says little of the others'.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +11,18 @@ import numpy as np
 
 from normdiag.evidence.stream import Growth
 from normdiag.measure.stream import TokenNumbers
-from normdiag.numerics.growth_law import growth_law
+from normdiag.numerics.growth_law import fit
 
 
 def grow(adds: Sequence[TokenNumbers]) -> Growth | None:
-    """`adds` in order of depth. Position 0 counts only where there is nothing else."""
+    """`adds` in order of depth. First tokens count only where there is nothing else."""
     means = []
     for numbers in adds:
-        later = numbers.position > 0
+        later = ~numbers.is_first
         means.append(float(numbers.out[later if later.any() else slice(None)].mean()))
     if len(means) < 2 or not all(np.isfinite(means)) or min(means) <= 0:
         return None
-    verdict = growth_law(np.array(means))
+    verdict = fit(np.array(means))
     return Growth(
         law=verdict.law,
         rate=verdict.rate,

@@ -9,6 +9,9 @@ from normdiag.graph import Node
 from normdiag.measure.forward import Pass
 from normdiag.measure.rows import to_rows
 from normdiag.structure.attachments import StackFacts
+from normdiag.structure.flow import step_back
+from normdiag.structure.forms import Normal
+from normdiag.structure.operations import is_contraction
 
 
 def head_input(passes: list[Pass]) -> HeadInput | None:
@@ -27,12 +30,32 @@ def head_input(passes: list[Pass]) -> HeadInput | None:
         lead = tuple(s for i, s in enumerate(value.shape) if i != value.dim() + axis)
         valid = done.layouts.of(end).tokens(lead).valid
         kept = (rows if valid is None else rows[valid]).double()
-        squares += float(kept.square().sum())
+        scale = abs(_scale_to_head(done, end))
+        squares += float(kept.square().sum()) * scale**2
         count += kept.numel()
-        largest = max(largest, float(kept.abs().max()) if kept.numel() else 0.0)
+        largest = max(largest, float(kept.abs().max()) * scale if kept.numel() else 0.0)
     if not count:
         return None
     return HeadInput(rms=float(torch.tensor(squares / count).double().sqrt()), max_abs=largest)
+
+
+def _scale_to_head(done: Pass, end: Node) -> float:
+    """The constant that the value is multiplied by before the head's weights meet it."""
+    last = end
+    if isinstance(end.form, Normal) and end.form.norm.output is not None:
+        last = end.form.norm.output
+    for node in done.graph.nodes[last.index + 1 :]:
+        if not is_contraction(node):
+            continue
+        for operand in node.parents:
+            scale, at = 1.0, operand
+            while at is not last and (step := step_back(at)) is not None:
+                at, factor = step
+                if factor is not None:
+                    scale *= factor.value if isinstance(factor.value, float) else 1.0
+            if at is last:
+                return scale
+    return 1.0
 
 
 def _end(stack: StackFacts) -> Node:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from normdiag.evidence.stream import AddMeasurement, Position
@@ -29,8 +30,16 @@ class TokenNumbers:
     max_abs: Numbers
     max_channel: Numbers
     kurtosis: Numbers
+    median_abs: Numbers
     sequence: Numbers
     position: Numbers
+
+    @property
+    def is_first(self) -> npt.NDArray[np.bool_]:
+        """The first token of each sequence that is not padding."""
+        first = np.full(int(self.sequence.max(initial=-1)) + 1, np.inf)
+        np.minimum.at(first, self.sequence.astype(int), self.position)
+        return np.asarray(self.position == first[self.sequence.astype(int)])
 
     @property
     def update_ratio(self) -> Numbers:
@@ -63,6 +72,7 @@ def _numbers(record: AddRecord, rows: AddRows, own: Rows) -> tuple[Numbers, ...]
     return (
         skip, branch, out, cosine, angle,
         _host(rows.max_abs)[valid], _host(rows.max_channel)[valid], _host(rows.kurtosis)[valid],
+        _host(rows.median_abs)[valid],
         numbered(where[:, 0], own), where[:, 1],
     )  # fmt: skip
 
@@ -87,7 +97,6 @@ def measure_add(
     at = int(np.argmax(numbers.max_abs))
     pairs = sum(r.pairs for r in rows)
     cosines = sum(float(r.pair_cosine) for r in rows)
-    medians = [float(r.median_abs) for r in rows]
     measurement = AddMeasurement(
         tokens=numbers.out.size,
         skip_norm=typical(numbers.skip),
@@ -99,7 +108,7 @@ def measure_add(
         max_abs=float(numbers.max_abs[at]),
         max_channel=int(numbers.max_channel[at]),
         max_token=Position(sequence=int(numbers.sequence[at]), position=int(numbers.position[at])),
-        median_abs=float(np.median(medians)),
+        median_abs=float(np.median(numbers.median_abs)),
         token_cosine=cosines / pairs if pairs else None,
         kurtosis=typical(numbers.kurtosis),
     )

@@ -130,7 +130,7 @@ def _adds(
                 input_norms=of(facts.input_norms),
                 output_norms=of(facts.output_norms),
                 stream_norm=next(iter(of(facts.stream_norms)), None),
-                skip_norm=next(iter(of(facts.skip_norms)), None),
+                skip_norm=next(iter(of(stack.chain.links[depth].norms)), None),
                 inner_norms=of(facts.qk_norms + facts.inner_norms),
                 branches=facts.branches,
                 skip_scale=learned.scale(facts.skip_factors),

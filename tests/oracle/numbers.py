@@ -90,7 +90,7 @@ def of_add(skip: Tokens, branch: Tokens) -> Numbers:
         "max_abs": np.abs(y).max(),
         "max_channel": channel,
         "max_token": {"sequence": skip.sequence[token], "position": skip.position[token]},
-        "median_abs": np.median(np.abs(y)),
+        "median_abs": np.median(np.median(np.abs(y), axis=-1)),
         "token_cosine": _token_cosine(Tokens(y, skip.sequence, skip.position)),
         "kurtosis": typical((centred**4).mean(-1) / np.square(np.square(centred).mean(-1))),
     }
