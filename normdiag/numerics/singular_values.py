@@ -1,0 +1,140 @@
+"""The largest and smallest singular value of a linear map, from products with it alone.
+
+Golub-Kahan-Lanczos bidiagonalisation (Golub and Kahan 1965) with every vector orthogonalised twice
+against all earlier ones: after k steps A V = U B with B (k, k) upper bidiagonal. The singular
+values of B lie inside the range of A's, so its largest is a lower bound of sigma_max and its
+smallest an upper bound of sigma_min. The large end is found in some ten steps; the small end may
+need as many steps as A has columns.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from normdiag.numerics.operators import LinearOperator
+
+RISK = 1e-6
+"""The chance over starting vectors that sigma_max is larger than its stated error allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class SingularRange:
+    """Both ends of the singular values of one map, min(rows, columns) of them."""
+
+    sigma_max: float
+    """Not above the true one."""
+    sigma_max_error: float
+    """The true one is at most this much larger, but for a chance of `RISK`."""
+    sigma_min: float
+    """Not below the true one."""
+    is_exact: bool
+    """Whether the whole space was reached, so that both are exact up to rounding."""
+    steps: int
+
+
+def singular_range(
+    operator: LinearOperator, *, steps: int = 60, tolerance: float = 1e-3, seed: int = 0
+) -> SingularRange:
+    """Iterate until sigma_max is known to `tolerance`, relative to itself, or for `steps` steps.
+
+    Args:
+        operator: costs one product with A and one with A' per step.
+        steps: at most so many; no more than min(rows, columns) are ever taken.
+        tolerance: 0 takes all steps, for the sake of sigma_min.
+        seed: of the random starting vector.
+    """
+    if operator.rows < operator.columns:  # its null space is not among the min(rows, columns)
+        operator = operator.transpose
+    process = _Bidiagonal(operator, min(steps, operator.columns), seed)
+    while True:
+        process.extend()
+        found = process.range()
+        is_known = found.sigma_max_error <= tolerance * found.sigma_max
+        if found.is_exact or is_known or found.steps == steps:
+            return found
+
+
+class _Bidiagonal:
+    """A V = U B and A' U = V B' + beta v e_k', grown by one step at a time."""
+
+    def __init__(self, operator: LinearOperator, steps: int, seed: int) -> None:
+        start = torch.randn(operator.columns, generator=torch.Generator().manual_seed(seed))
+        self._operator = operator
+        self._next = start.to(operator.device, operator.dtype)
+        self._length = float(self._next.norm())
+        self._right = self._next.new_empty(steps, operator.columns)
+        self._left = self._next.new_empty(steps, operator.rows)
+        self._alphas: list[float] = []
+        self._betas: list[float] = []
+
+    def extend(self) -> None:
+        """One step; not to be taken once the space is exhausted."""
+        k = len(self._alphas)
+        self._right[k] = self._next / self._length
+        u = _beside(self._operator.matvec(self._right[k]), self._left[:k])
+        self._alphas.append(float(u.norm()))
+        self._betas.append(0.0)
+        if self._alphas[k] > self._rounding:
+            self._left[k] = u / self._alphas[k]
+            image = self._operator.rmatvec(self._left[k])
+            self._next = _beside(image, self._right[: k + 1])
+            self._length = self._betas[k] = float(self._next.norm())
+
+    def range(self) -> SingularRange:
+        """What the steps so far say."""
+        alphas = torch.tensor(self._alphas, dtype=torch.float64)
+        betas = torch.tensor(self._betas, dtype=torch.float64)
+        ritz = torch.linalg.svdvals(torch.diag(alphas) + torch.diag(betas[:-1], 1))
+        # A zero in either list says that A'A maps the space reached into itself; all different
+        # singular values are then among those of B, since a random vector has a part of each.
+        leads_on = min(self._alphas[-1], self._betas[-1]) > self._rounding
+        is_exact = len(alphas) == self._operator.columns or not leads_on
+        beyond = 0.0 if is_exact else self._beyond(ritz.square(), (alphas * betas).log())
+        return SingularRange(
+            sigma_max=float(ritz[0]),
+            sigma_max_error=beyond + self._rounding,
+            sigma_min=float(ritz[-1]),
+            is_exact=is_exact,
+            steps=len(alphas),
+        )
+
+    @property
+    def _rounding(self) -> float:
+        """The size of what is 0 but for rounding."""
+        precision = torch.finfo(self._operator.dtype).eps
+        return 4 * precision * math.sqrt(self._operator.columns) * max(*self._alphas, *self._betas)
+
+    def _beyond(self, ritz: Tensor, log_off_diagonal: Tensor) -> float:
+        """How far above the largest Ritz value sigma_max can be (Hochstenbach 2013).
+
+        The vector that leads out of the space is p(A'A) v_1, with p the polynomial whose roots are
+        the squared Ritz values, and has length 1. So |p(sigma_max^2)| is at most 1 / |f|, f the
+        part of the random v_1 along the first singular vector; and |f| < d has probability
+        d sqrt(2n / pi) at most.
+        """
+        columns = self._operator.columns
+        limit = 0.5 * math.log(2 * columns / math.pi) - math.log(RISK)
+        limit += float(log_off_diagonal.sum())
+        gaps = ritz[0] - ritz
+        high = limit / len(ritz)
+        low = high - 200
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            if float((gaps + math.exp(middle)).log().sum()) < limit:
+                low = middle
+            else:
+                high = middle
+        excess, sigma = math.exp(high), math.sqrt(float(ritz[0]))
+        return excess / (math.sqrt(sigma**2 + excess) + sigma)
+
+
+def _beside(vector: Tensor, basis: Tensor) -> Tensor:
+    """What of `vector` is orthogonal to the rows of `basis`; once is not enough in rounding."""
+    vector = vector.detach()
+    for _ in range(2):
+        vector = vector - basis.T @ (basis @ vector)
+    return vector
