@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -11,12 +12,13 @@ from normdiag.evidence.subject import Probe
 from normdiag.sources.batch import Batch, ProbeOptions
 from normdiag.sources.example_inputs import authors_inputs, guessed_input
 from normdiag.sources.given_inputs import from_inputs, read_inputs
-from normdiag.sources.interface import Runnable
+from normdiag.sources.interface import Runnable, silent
 from normdiag.sources.model_facts import (
     forward_parameters,
     main_input,
     needed_inputs,
 )
+from normdiag.sources.quiet import quiet
 from normdiag.sources.synthetic import beside_text, synthetic
 from normdiag.sources.text_probe import (
     Sequence,
@@ -41,6 +43,12 @@ def build(runnable: Runnable, options: ProbeOptions) -> Built:
     configuration or the first weight tells. Raises UsageError for texts or ids that this model
     cannot be given, RunError where no input can be made.
     """
+    # Tokenizers warn of texts that are longer than the model; those are cut, and that is said.
+    with quiet(silent) if runnable.tokenizer is not None else nullcontext():
+        return _build(runnable, options)
+
+
+def _build(runnable: Runnable, options: ProbeOptions) -> Built:
     if options.ids is not None or options.texts is not None:
         return _users(runnable, options)
     if (given := authors_inputs(runnable)) is not None:

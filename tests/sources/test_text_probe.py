@@ -138,6 +138,14 @@ class TestBuiltInTexts:
         assert probe.kind == "random-ids"
         assert "knows too little" in str(probe.note)
 
+    def test_a_tokenizers_own_limit_is_kept_without_a_warning(
+        self, llama_dir: Path, capfd: pytest.CaptureFixture[str]
+    ) -> None:
+        short = transformers.PreTrainedTokenizerFast.from_pretrained(llama_dir, model_max_length=20)
+        (batch,), _, _ = build(tiny(gpt2(), short), ProbeOptions())
+        assert batch.inputs["input_ids"].shape == (4, 20)
+        assert capfd.readouterr() == ("", "")
+
 
 class TestDrawnIds:
     @settings(max_examples=25, deadline=None)
