@@ -43,20 +43,26 @@ def test_stops_at_a_command_that_fails(console: ModuleType) -> None:
 @pytest.mark.parametrize(
     ("now", "equal"),
     [
-        ("norm 8.013  ▇▇▇ x 3e-07", True),
-        ("norm 8.013    ▇▇ x 3.01e-07", True),
-        ("norm 8.05  ▇▇▇ x 3e-07", True),
-        ("norm 8.2  ▇▇▇ x 3e-07", False),
-        ("norm 8.013  ▇▇▇ x 3e-08", False),
-        ("norm 8.013  ▇▇▇ y 3e-07", False),
-        ("norm 8.013  ▇▇▇ x 3e-07 more", False),
-        ("norm 8.013  x 3e-07", False),
+        ("torch 2.13.0+cpu norm 8.013  ▇▇▇ x 3e-04", True),
+        ("torch 2.13.0 norm 8.013   ▇▇ x 3.01e-04", True),
+        ("torch 2.13.0+cu130 norm 8.05  ▇▇▇ x 3e-04", True),
+        ("torch 2.13.0+cpu norm 8.2  ▇▇▇ x 3e-04", False),
+        ("torch 2.13.0+cpu norm 8.013  ▇▇▇ x 3e-03", False),
+        ("torch 2.13.0+cpu norm 8.013  ▇▇▇ y 3e-04", False),
+        ("torch 2.13.0+cpu norm 8.013  ▇▇▇ x 3e-04 more", False),
+        ("torch 2.13.0+cpu norm 8.013  x 3e-04", False),
     ],
 )
 def test_compares_words_exactly_and_numbers_nearly(
     console: ModuleType, now: str, equal: bool
 ) -> None:
-    assert console.same("norm 8.013  ▇▇▇ x 3e-07", now) is equal
+    assert console.same("torch 2.13.0+cpu norm 8.013  ▇▇▇ x 3e-04", now) is equal
+
+
+def test_which_rounding_error_is_the_largest_may_differ(console: ModuleType) -> None:
+    shown = "closes to 8.5e-8 (worst at layer 1)"
+    assert console.same(shown, "closes to 1.2e-7 (worst\nat layer 5)")
+    assert not console.same(shown, "closes to 1.2e-3 (worst at layer 5)")
 
 
 def test_the_readme_is_true(console: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,6 +54,9 @@ def test_the_massive_activation_is_one_channel_of_one_token() -> None:
         assert (np.abs(layer.y).max() > 1000) == (depth >= 2)
         assert depth < 2 or largest[1:] == (0, 7)
         assert np.abs(layer.y[:, 1:]).max() < 10 and np.median(np.abs(layer.y)) < 2
+    first, last = layers[0].y, layers[-1].y
+    assert size(last[:, 1:]).mean() / size(first[:, 1:]).mean() == pytest.approx(1.25, abs=0.03)
+    assert size(last).mean() / size(first).mean() > 20
     healthy = blocks(run("massive_activation:build_healthy"), "blocks")
     assert max(np.abs(layer.y).max() for layer in healthy) < 10
 

@@ -112,7 +112,6 @@ def test_each_run_of_the_shared_block_is_a_site() -> None:
     [
         ("pre_norm:build", "additive"),
         ("sandwich:build", "additive"),
-        ("massive_activation:build", "additive"),
         ("no_norm:build", "geometric"),
     ],
 )
@@ -170,6 +169,11 @@ def test_the_massive_activation() -> None:
     for depth, add in enumerate(stream("massive_activation:build").values()):
         assert (add.max_abs > 1000) == (depth >= 2)
         assert depth < 2 or (add.max_channel, add.max_token.position) == (7, 0)
+
+
+def test_growth_leaves_the_first_position_out() -> None:
+    (growth,) = report("massive_activation:build").measurements.growth.values()
+    assert growth.total == pytest.approx(1.25, abs=0.03)
 
 
 def test_where_the_first_bad_value_is() -> None:
