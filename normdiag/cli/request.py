@@ -60,8 +60,14 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         "inputs": _inputs(probe),
     }
 
-    from normdiag.pipeline import Options
+    from normdiag.pipeline import MEASURES, Options
 
+    for kind in given["measure"] or ():
+        if kind not in MEASURES:
+            raise UsageError(
+                f"--measure {kind} is nothing that can be measured",
+                f"there are {', '.join(MEASURES)}; and none",
+            )
     return Options(
         **{name: value for name, value in given.items() if value is not None},
         revision=loading.revision,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from normdiag.cli.options import FailOn, Judging, Observing, Output, Sites, Target
+from normdiag.errors import UsageError
 
 
 def trace(
@@ -32,6 +33,8 @@ def trace(
     from normdiag.cli.output import deliver, require_writable
     from normdiag.cli.verdict import leave
 
+    if observing.loading.weights_only:
+        raise UsageError("--weights-only runs nothing, so there is nothing to trace", "drop it")
     require_writable(output)
     settings = request.settings(judging)
     report = observe(Work.TRACE, target, observing, settings, context)
