@@ -47,12 +47,11 @@ def _spectrum(token: Array, kind: str, eps: float, gain: Array) -> Array:
 
 
 def _radial(x: Array, kind: str, eps: float, gain: Array) -> Array:
-    """With J = D A / s and w = A v: min |J v| / |v| = min |D w| / (s |A^+ w|), w in a basis Q.
+    """With J = D A / s and w = A v: min |J v| / |v| = 1 / (s max |A^+ w| / |D w|).
 
-    A = P - c z z', A^+ = P + (c / (1 - c)) z z' and D Q = O R give 1 / (s ||A^+ Q R^-1||).
+    A = P - c z z' and A^+ = P + (c / (1 - c)) z z', P being the identity or the centring.
     """
-    basis = _basis(len(gain), kind)
-    scaled = basis @ np.linalg.inv(np.linalg.qr(gain[:, None] * basis, mode="r"))
+    scaled = _unit_columns(gain, kind)
     centre = x.mean(-1, keepdims=True) if kind == "layernorm" else 0.0
     z = (x - centre) / np.linalg.norm(x - centre, axis=-1, keepdims=True)
     m2 = second_moment(x, kind)
@@ -61,12 +60,22 @@ def _radial(x: Array, kind: str, eps: float, gain: Array) -> Array:
     return 1 / (np.sqrt(m2 + eps) * np.array(inverse))
 
 
-def _basis(features: int, kind: str) -> Array:
-    """An orthonormal basis of the inputs that the norm does not send to 0 at once."""
+def _unit_columns(gain: Array, kind: str) -> Array:
+    """A matrix W with |D W v| = |v|, whose columns span all w (of mean 0, for LayerNorm).
+
+    There w_p = -sum of the others, for the smallest gain g_p, and w_i = v_i / g_i for the others
+    give |D w|^2 = v' (I + r r') v with r_i = g_p / g_i <= 1: well conditioned for any gains.
+    """
     if kind != "layernorm":
-        return np.eye(features)
-    ones = np.ones((features, 1))
-    return np.linalg.qr(np.hstack([ones, np.eye(features)[:, 1:]]))[0][:, 1:]
+        return np.diag(1 / gain)
+    p = np.abs(gain).argmin()
+    others = np.delete(np.arange(len(gain)), p)
+    columns = np.zeros((len(gain), len(others)))
+    columns[others, np.arange(len(others))] = 1 / gain[others]
+    columns[p] = -1 / gain[others]
+    r = gain[p] / gain[others]
+    root = (1 - 1 / np.sqrt(1 + r @ r)) / (r @ r)  # (I + r r')^(-1/2) = I - root r r'
+    return columns - root * np.outer(columns @ r, r)
 
 
 def _largest(matrix: Array, weight: float, left: Array, right: Array) -> float:

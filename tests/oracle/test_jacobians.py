@@ -12,7 +12,7 @@ from tests.oracle.jacobians import of_jacobian
 def exact(x, kind, eps, gain):
     """Singular values of the Jacobian of one token, from its definition, in mpmath."""
     size = len(x)
-    with mpmath.workdps(60):
+    with mpmath.workdps(240):
         x, gain, eps = mpmath.matrix(list(x)), list(map(mpmath.mpf, gain)), mpmath.mpf(eps)
         centre = sum(x) / size if kind == "layernorm" else mpmath.mpf(0)
         z = [v - centre for v in x]
@@ -29,10 +29,11 @@ def exact(x, kind, eps, gain):
 
 @pytest.mark.parametrize("kind", ["layernorm", "rmsnorm"])
 @pytest.mark.parametrize("eps", [1e-12, 1e-5, 3.0])
-def test_equals_exact_arithmetic(kind, eps):
+@pytest.mark.parametrize("tiny", [[], [1e-6], [5e-33, 6e-33, 1e-9]])
+def test_equals_exact_arithmetic(kind, eps, tiny):
     rng = np.random.default_rng(7)
     x = rng.normal(0.3, 1.5, (3, 9))
-    gain = rng.normal(1.0, 0.6, 9)
+    gain = np.append(rng.normal(1.0, 0.6, 9 - len(tiny)), tiny)
     spectra = [exact(token, kind, eps, gain) for token in x]
     last = 8 if kind == "layernorm" else 9
     numbers = of_jacobian(x, kind, eps, gain)
@@ -47,6 +48,10 @@ def test_equals_exact_arithmetic(kind, eps):
         },
         "radial": {"median": np.median(radial), "max": max(radial)},
     }
+    if (
+        min(abs(gain)) < 1e-30
+    ):  # as in MiniLM's last norm: a dense SVD has no digit of the others left
+        expected = {"radial": expected["radial"]}
     for quantity, values in expected.items():
         for key, value in values.items():
             assert numbers[quantity][key] == pytest.approx(value, rel=1e-10), (quantity, key)
