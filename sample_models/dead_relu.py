@@ -4,7 +4,8 @@ A bias of -10 keeps all hidden units of that block below zero. The norm behind t
 sqrt(epsilon), so its output is its bias whatever the token is, and no gradient comes through.
 
 normdiag must find
-    one stack `blocks`: pre, layernorm, 6 layers, 2 norms and 1 add each, final norm `ln_f`
+    one stack `blocks`: pre, layernorm, 6 layers, 1 norm and 1 add each, final norm `ln_f`
+    beside these, `ln2` as an inner norm of every branch
     at `blocks.3.ln2` a variance of 0 for every token: `constant-input`
 
 `build_healthy` has the bias at 0. It must find nothing.

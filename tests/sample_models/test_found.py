@@ -39,7 +39,7 @@ def stream(target: str) -> dict[str, AddMeasurement]:
         ("scaled_branch:build", ("layers", "pre", "layernorm", 24, 2, 2, "ln_f")),
         ("shrinking_gain:build", ("blocks", "pre", "layernorm", 24, 1, 1, "ln_f")),
         ("tiny_embedding:build", ("blocks", "pre", "layernorm", 6, 1, 1, "ln_f")),
-        ("dead_relu:build", ("blocks", "pre", "layernorm", 6, 2, 1, "ln_f")),
+        ("dead_relu:build", ("blocks", "pre", "layernorm", 6, 1, 1, "ln_f")),
         ("massive_activation:build", ("blocks", "pre", "rmsnorm", 12, 1, 1, "norm_f")),
         ("nan_gain:build", ("blocks", "pre", "layernorm", 6, 1, 1, "ln_f")),
         ("overflowing_add:build", ("blocks", "pre", "layernorm", 6, 1, 1, "ln_f")),
@@ -125,6 +125,13 @@ def test_the_growth_law(target: str, law: str) -> None:
 def test_epsilon_is_found_where_no_attribute_names_it() -> None:
     norms = report("rms_pre_norm:build").architecture.norms
     assert [norm.eps for norm in norms] == pytest.approx([1e-6] * 25)
+
+
+def test_a_norm_within_a_branch_is_inner() -> None:
+    norms = report("dead_relu:build").architecture.norms
+    assert [norm.id for norm in norms if norm.role == "inner"] == [
+        f"blocks.{k}.ln2" for k in range(6)
+    ]
 
 
 def test_the_two_branches_are_one_write() -> None:
