@@ -165,7 +165,8 @@ def _seen(
     model = loaded.model
     batches, probe, special = _probe(loaded, options)
     sampling = Sampling(None if options.all_tokens else 16, options.seed)
-    wanted = Wanted("stream" in options.measure, "norms" in options.measure)
+    with_norms = not {"norms", "jacobians"}.isdisjoint(options.measure)
+    wanted = Wanted("stream" in options.measure, with_norms)
     passes: list[Pass] = []
     progress.start("running the model", len(batches))
     for batch in batches:
@@ -179,11 +180,12 @@ def _seen(
     progress.start("reading tensors")
     weights, digest = static_pass(loaded.tensors(), model.state_dict(), keep_vectors=False)
     progress.done()
-    measurements = replace(
-        measurements,
-        weights=weights,
-        first_nonfinite=_first_nonfinite(model, batches, assembly, progress),
-    )
+    if options.measure:
+        measurements = replace(
+            measurements,
+            weights=weights,
+            first_nonfinite=_first_nonfinite(model, batches, assembly, progress),
+        )
     traces: tuple[TokenTrace, ...] = ()
     if with_tokens:
         traces = token_traces(_probe_sequences(batches), numbers, assembly.norms)

@@ -32,8 +32,12 @@ def close(
             value = None
             continue
         starts_layer = i == 0 or stack.layers.of_add[i] != stack.layers.of_add[i - 1]
+        link = stack.chain.links[i]
+        if link.foreign:  # another row of modules wrote in between: begin again behind it
+            value = None
+            starts_layer = True
         if i and value is not None:
-            value = _through(stack.chain.links[i], value, records[adds[i - 1]], record, learned)
+            value = _through(link, value, records[adds[i - 1]], record, learned)
         if starts_layer:
             if value is not None:
                 error = relative_error(value, record.skip_rows)

@@ -24,6 +24,15 @@ def cover(model: nn.Module, done: Pass, sites: Sites, skipped: list[Skipped]) ->
                 "from the other",
             )
             for n in _unexplained(done, sites)[:_MOST]
+        )
+        + tuple(
+            UnexplainedAdd(
+                module=a.node.frame.path,
+                line=a.node.line,
+                shape=a.node.shape,
+                why="a residual add outside every row of repeated layers",
+            )
+            for a in done.reading.outside
         ),
         unexplained_norms=tuple(
             name for norm, name in sites.norms.items()
@@ -37,20 +46,17 @@ def cover(model: nn.Module, done: Pass, sites: Sites, skipped: list[Skipped]) ->
 
 def _unexplained(done: Pass, sites: Sites) -> list[Node]:
     """Additions of stream width on the trunk itself, between a stack's first and last add."""
-    found = []
     stacks = list(sites.stacks.values())
-    absorbed = {a.node for a in done.reading.adds if a.is_absorbed}
+    on_branches = {n for s in stacks for region in s.regions.values() for n in region}
+    spans: dict[int, tuple[int, int]] = {}
+    for stack in stacks:
+        low, high = spans.get(stack.chain.width, (stack.adds[0].add.index, 0))
+        spans[stack.chain.width] = (low, max(high, stack.adds[-1].add.index))
+    found = []
     for node in done.reading.plain_additions:
-        for stack in stacks:
-            first, last = stack.adds[0].add, stack.adds[-1].add
-            if (
-                node.shape[-1] == stack.chain.width
-                and first.index < node.index < last.index
-                and node not in absorbed
-                and not any(node in r for r in stack.regions.values())
-            ):
-                found.append(node)
-                break
+        low, high = spans.get(node.shape[-1], (0, 0))
+        if low < node.index < high and node not in on_branches:
+            found.append(node)
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from normdiag.evidence.architecture import (
@@ -23,6 +23,7 @@ from normdiag.structure.flow import Factor, computed_from
 from normdiag.structure.forms import NormFound
 from normdiag.structure.naming import add_ids, norm_ids, stack_ids
 from normdiag.structure.placement import placement_of, placement_of_stack
+from normdiag.structure.readers import Readers
 from normdiag.structure.residuals import AddFound
 from normdiag.structure.roles import Attachment, attachments_of
 
@@ -64,10 +65,12 @@ def describe(
     attachments = attachments_of(stacks, norms)
     described_adds: list[ResidualAdd] = []
     described_stacks = []
-    for name, stack in zip(names, stacks, strict=True):
+    readers = Readers(graph, stacks)
+    for number, (name, stack) in enumerate(zip(names, stacks, strict=True)):
         rows = _adds(name, stack, ids, adds, learned)
         described_adds += rows
-        described_stacks.append(_stack(name, stack, rows, ids, attachments, learned))
+        described = _stack(name, stack, rows, ids, attachments)
+        described_stacks.append(replace(described, read_by=readers.read_by(stack, number)))
     order = {a: f.add.index for s in stacks for f in s.adds for a in (adds[f.add],)}
     described_adds.sort(key=lambda a: order[a.id])
     architecture = Architecture(
@@ -146,7 +149,6 @@ def _stack(
     rows: list[ResidualAdd],
     ids: dict[NormFound, str],
     attachments: dict[NormFound, Attachment],
-    learned: Learned,
 ) -> Stack:
     placement, note = placement_of_stack(stack)
     placed = [

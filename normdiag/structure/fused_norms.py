@@ -51,7 +51,7 @@ def _batch_norm(node: Node) -> NormFound | None:
 
 def _padded(node: Node, length: int) -> tuple[Any, ...]:
     names = ("input", "normalized_shape", "weight", "bias", "eps")
-    values = [*node.args]
+    values: list[Any] = [*node.args]
     values += [node.kwargs[name] for name in names[len(values) :] if name in node.kwargs]
     return (*values, *[None] * (length - len(values)))[:length]
 

@@ -62,8 +62,8 @@ def repeated(adds: Sequence[AddFound]) -> dict[str | None, list[AddFound]]:
         else:
             candidates = [f for f in _modules(chain) if len(siblings[_row(f)]) > 1]
             candidates.sort(key=lambda f: -len(siblings[_row(f)]))
-        frame = next(iter(candidates), None)
-        rows.setdefault(None if frame is None else _row(frame), []).append(add)
+        row = _row(candidates[0]) if candidates else None
+        rows.setdefault(row, []).append(add)
     return rows
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from normdiag.graph import Node
+from normdiag.structure.affine import multiplied_and_added, same_call, with_bias, with_gain
+from normdiag.structure.dyt import dyt_gain, tanh_of
 from normdiag.structure.forms import (
     Form,
     Linear,
@@ -22,6 +24,18 @@ from normdiag.structure.forms import (
 )
 from normdiag.structure.fused_norms import FUSED
 from normdiag.structure.operations import CASTS, VIEWS
+from normdiag.structure.powers import (
+    centred,
+    clamped,
+    inverse_rooted,
+    inverted,
+    power_plus,
+    powered,
+    raised,
+    rooted,
+    square_of,
+    squared,
+)
 from normdiag.structure.reductions import REDUCTIONS
 
 
@@ -69,57 +83,10 @@ def _viewed(node: Node) -> Form | None:
     return None
 
 
-def _squared(node: Node) -> Form | None:
-    return _square_of(node.args[0])
-
-
-def _square_of(operand: Node) -> Form | None:
-    form: Form | None = linear(operand) or operand.form
-    if isinstance(form, Linear):
-        return Square(form.source, form.axes, form.is_centred, form.scale**2, form.mean)
-    if isinstance(form, Moment) and not form.is_squared:
-        return Moment(form.source, form.axes, form.scale**2, is_squared=True)
-    if isinstance(form, Power) and form.exponent == 0.5 and form.eps == 0.0:
-        return replace(form, exponent=1.0)
-    return None
-
-
-def _powered(node: Node) -> Form | None:
-    exponent = number(node.args[1]) if len(node.args) > 1 else None
-    if exponent == 2.0:
-        return _squared(node)
-    if exponent in (0.5, -0.5, -1.0):
-        return _raised(node.args[0], exponent)
-    return None
-
-
-def _raised(operand: Node, exponent: float) -> Form | None:
-    form = operand.form
-    if not isinstance(form, Power) or form.eps_place != "inside":
-        if isinstance(form, Power) and exponent == -1.0:
-            return replace(form, exponent=-form.exponent)
-        return None
-    if form.exponent != 1.0 and exponent != -1.0:
-        return None
-    return replace(form, exponent=form.exponent * exponent)
-
-
-def _rooted(node: Node) -> Form | None:
-    return _raised(node.args[0], 0.5)
-
-
-def _inverse_rooted(node: Node) -> Form | None:
-    return _raised(node.args[0], -0.5)
-
-
-def _inverted(node: Node) -> Form | None:
-    return _raised(node.args[0], -1.0)
-
-
 def _multiplied(node: Node) -> Form | None:
     a, b = node.args[0], node.args[1]
     if a is b and isinstance(a, Node):
-        return _square_of(a)
+        return square_of(a)
     for left, right in ((a, b), (b, a)):
         if not isinstance(left, Node):
             continue
@@ -132,22 +99,11 @@ def _multiplied(node: Node) -> Form | None:
         if x is not None and isinstance(right.form, Power):
             return _divided_by(node, x, right.form, inverted=True)
         if isinstance(form, Normal) and not right.is_data and right.is_floating:
-            return _with_gain(node, form.norm, right)
+            return with_gain(node, form.norm, right)
         if isinstance(form, Tanh) and not right.is_data and right.shape:
-            return _dyt(node, form, right)
+            return dyt_gain(node, form, right)
         if isinstance(form, Linear) and form == right.form:
-            return _square_of(left)
-    return None
-
-
-def _tanh(node: Node) -> Form | None:
-    """tanh(a x) with a learned scalar a, as DyT has it."""
-    product = base(node.parents[0])
-    if product.op not in ("mul", "multiply") or len(product.parents) != 2:
-        return None
-    for x, scalar in (product.parents, product.parents[::-1]):
-        if x.is_data and scalar.op == "parameter" and scalar.shape in ((), (1,)):
-            return Tanh(base(x), scalar)
+            return square_of(left)
     return None
 
 
@@ -163,8 +119,8 @@ def _scaled(node: Node, operand: Node, times: float) -> Form | None:
         return replace(form, scale=form.scale * times**2)
     if isinstance(form, Power) and form.exponent == -0.5 and form.eps == 0.0 and times:
         return replace(form, scale=form.scale / times**2)
-    if isinstance(form, Normal) and _same_call(node, form.norm):
-        return _with_gain(node, form.norm, times)
+    if isinstance(form, Normal) and same_call(node, form.norm):
+        return with_gain(node, form.norm, times)
     return None
 
 
@@ -176,7 +132,7 @@ def _divided(node: Node) -> Form | None:
         if x is not None:
             return _divided_by(node, x, b.form, inverted=False)
         if number(a) is not None or (isinstance(a, Node) and not a.is_data):
-            return _raised(b, -1.0)
+            return raised(b, -1.0)
     if by and isinstance(a, Node):
         return _scaled(node, a, 1.0 / by)
     return None
@@ -233,125 +189,15 @@ def _added(node: Node) -> Form | None:
     if isinstance(right, Power) and not isinstance(left, Power) and sign > 0:
         left, right, a, b = right, left, b, a
     if isinstance(left, Power):
-        return _power_plus(left, right, b, sign)
+        return power_plus(left, right, b, sign)
     if isinstance(right, Moment) and isinstance(b, Node):
         x = linear(a)
-        return None if x is None else _centred(x, right, b, sign)
+        return None if x is None else centred(x, right, b, sign)
     for form, other in ((left, b), (right, a)):
         is_learned = isinstance(other, Node) and not other.is_data and other.is_floating
-        if isinstance(form, Normal) and is_learned and _same_call(node, form.norm):
-            return _with_bias(node, form.norm, other)
+        if isinstance(form, Normal) and is_learned and same_call(node, form.norm):
+            return with_bias(node, form.norm, other)
     return None
-
-
-def _power_plus(form: Power, other: Form | None, operand: object, sign: float) -> Form | None:
-    if isinstance(other, Moment) and other.is_squared and sign < 0:
-        uncentred = form.exponent == 1.0 and not form.is_centred and form.eps == 0.0
-        if uncentred and other.source is form.source:
-            return replace(form, is_centred=True)  # E[x^2] - E[x]^2
-        return None
-    eps: float | Node | None = number(operand)
-    if eps is None and isinstance(operand, Node) and not operand.is_data:
-        eps = operand
-    if eps is None or sign < 0 or form.eps != 0.0:
-        return None
-    if form.exponent == 1.0:
-        return replace(form, eps=eps)
-    if form.exponent == 0.5:
-        return replace(form, eps=eps, eps_place="outside")
-    return None
-
-
-def _centred(x: Linear, mean: Moment, node: Node, sign: float) -> Form | None:
-    same = mean.source is x.source and not mean.is_squared and not x.is_centred
-    if not same or abs(mean.scale * sign + x.scale) > 1e-9 * abs(x.scale):
-        return None
-    return replace(x, axes=mean.axes, is_centred=True, mean=node)
-
-
-def _clamped(node: Node) -> Form | None:
-    """max(s, eps): the floor under an L2 norm."""
-    form = node.parents[0].form
-    floor = node.args[1] if len(node.args) > 1 else node.kwargs.get("min")
-    if not isinstance(form, Power) or form.eps != 0.0:
-        return None
-    value = number(floor)
-    if value is None and isinstance(floor, Node) and not floor.is_data:
-        return replace(form, eps=floor, eps_place="floor")
-    if value is None:
-        return None
-    if form.exponent == 1.0:
-        value = value**0.5
-    return replace(form, eps=value, eps_place="floor")
-
-
-def _multiplied_and_added(node: Node) -> Form | None:
-    """addcmul(bias, normalised, gain)."""
-    bias, a, b = node.args[:3]
-    for form, gain in ((form_of(a), b), (form_of(b), a)):
-        learned = all(isinstance(p, Node) and not p.is_data for p in (gain, bias))
-        if isinstance(form, Normal) and learned:
-            _with_gain(node, form.norm, gain)
-            return _with_bias(node, form.norm, bias)
-    return None
-
-
-def _same_call(node: Node, norm: NormFound) -> bool:
-    return node.frame is norm.node.frame
-
-
-def _with_gain(node: Node, norm: NormFound, gain: Node | float) -> Form | None:
-    if norm.output is None or not _follows(node, norm) or norm.biases:
-        return None
-    has_vector = any(isinstance(g, Node) for g in norm.gains)
-    if isinstance(gain, Node) and (has_vector or norm.fused or not _same_call(node, norm)):
-        return None
-    if norm.fused:
-        return None
-    norm.gains.append(gain)
-    norm.output = node
-    return Normal(norm)
-
-
-def _with_bias(node: Node, norm: NormFound, bias: Node) -> Form | None:
-    if norm.fused or norm.biases or not _follows(node, norm):
-        return None
-    norm.biases.append(bias)
-    norm.output = node
-    return Normal(norm)
-
-
-def _follows(node: Node, norm: NormFound) -> bool:
-    """Whether `node` continues the norm from its present output (and not from an earlier part)."""
-    for parent in node.parents:
-        at = parent
-        while at is not norm.output and (at.op in CASTS or at.op in VIEWS) and at.parents:
-            at = at.parents[0]
-        if at is norm.output:
-            return True
-    return False
-
-
-def _dyt(node: Node, form: Tanh, gain: Node) -> Form | None:
-    if len(gain.shape) != 1:
-        return None
-    return Normal(
-        NormFound(
-            node=node,
-            source=form.source,
-            kind="dyt",
-            axes=(-1,),
-            count=node.shape[-1],
-            is_centred=False,
-            eps=None,
-            eps_place="inside",
-            variance_scale=1.0,
-            frame=node.frame,
-            gains=[gain],
-            output=node,
-            alpha=form.alpha,
-        )
-    )
 
 
 _HANDLERS: dict[str, Callable[[Node], Form | None]] = {
@@ -365,14 +211,14 @@ _HANDLERS: dict[str, Callable[[Node], Form | None]] = {
     "add": _added,
     "sub": _added,
     "rsub": _added,
-    "pow": _powered,
-    "square": _squared,
-    "sqrt": _rooted,
-    "rsqrt": _inverse_rooted,
-    "reciprocal": _inverted,
-    "clamp_min": _clamped,
-    "clamp": _clamped,
-    "maximum": _clamped,
-    "addcmul": _multiplied_and_added,
-    "tanh": _tanh,
+    "pow": powered,
+    "square": squared,
+    "sqrt": rooted,
+    "rsqrt": inverse_rooted,
+    "reciprocal": inverted,
+    "clamp_min": clamped,
+    "clamp": clamped,
+    "maximum": clamped,
+    "addcmul": multiplied_and_added,
+    "tanh": tanh_of,
 }

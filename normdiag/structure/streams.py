@@ -25,6 +25,8 @@ class Link:
     norms: tuple[NormFound, ...]
     """Norms passed, latest first."""
     factors: tuple[Factor, ...]
+    foreign: tuple[AddFound, ...] = ()
+    """Adds of no stack of this chain that were passed on the way, latest first."""
 
 
 @dataclass(slots=True)
@@ -91,12 +93,13 @@ class StreamFinder:
         links = []
         for add in adds:
             link = self.trace(add.skip)
-            norms, factors = [*link.norms], [*link.factors]
+            norms, factors, foreign = [*link.norms], [*link.factors], []
             while link.source in self.by_node and link.source not in kept:
-                link = self.trace(self.by_node[link.source].skip)
+                foreign.append(self.by_node[link.source])
+                link = self.trace(foreign[-1].skip)
                 norms += link.norms
                 factors += link.factors
-            links.append(Link(link.source, tuple(norms), tuple(factors)))
+            links.append(Link(link.source, tuple(norms), tuple(factors), tuple(foreign)))
         return Chain(adds, links)
 
     def trace(self, node: Node) -> Link:

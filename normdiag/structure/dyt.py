@@ -1,0 +1,42 @@
+"""DyT: gain * tanh(a x) + bias with a learned scalar a, in a norm's place (Zhu et al. 2025).
+
+It is no norm by invariance: an element of its output depends on that element of x alone.
+"""
+
+from __future__ import annotations
+
+from normdiag.graph import Node
+from normdiag.structure.forms import Form, Normal, NormFound, Tanh, base
+
+
+def tanh_of(node: Node) -> Form | None:
+    """tanh(a x) with a learned scalar a, as DyT has it."""
+    product = base(node.parents[0])
+    if product.op not in ("mul", "multiply") or len(product.parents) != 2:
+        return None
+    for x, scalar in (product.parents, product.parents[::-1]):
+        if x.is_data and scalar.op == "parameter" and scalar.shape in ((), (1,)):
+            return Tanh(base(x), scalar)
+    return None
+
+
+def dyt_gain(node: Node, form: Tanh, gain: Node) -> Form | None:
+    if len(gain.shape) != 1:
+        return None
+    return Normal(
+        NormFound(
+            node=node,
+            source=form.source,
+            kind="dyt",
+            axes=(-1,),
+            count=node.shape[-1],
+            is_centred=False,
+            eps=None,
+            eps_place="inside",
+            variance_scale=1.0,
+            frame=node.frame,
+            gains=[gain],
+            output=node,
+            alpha=form.alpha,
+        )
+    )

@@ -1,0 +1,96 @@
+"""Squares, centring, roots and the epsilon: from x to what a norm divides by."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from normdiag.graph import Node
+from normdiag.structure.forms import Form, Linear, Moment, Power, Square, linear, number
+
+
+def squared(node: Node) -> Form | None:
+    return square_of(node.args[0])
+
+
+def square_of(operand: Node) -> Form | None:
+    form: Form | None = linear(operand) or operand.form
+    if isinstance(form, Linear):
+        return Square(form.source, form.axes, form.is_centred, form.scale**2, form.mean)
+    if isinstance(form, Moment) and not form.is_squared:
+        return Moment(form.source, form.axes, form.scale**2, is_squared=True)
+    if isinstance(form, Power) and form.exponent == 0.5 and form.eps == 0.0:
+        return replace(form, exponent=1.0)
+    return None
+
+
+def powered(node: Node) -> Form | None:
+    exponent = number(node.args[1]) if len(node.args) > 1 else None
+    if exponent == 2.0:
+        return squared(node)
+    if exponent in (0.5, -0.5, -1.0):
+        return raised(node.args[0], exponent)
+    return None
+
+
+def raised(operand: Node, exponent: float) -> Form | None:
+    form = operand.form
+    if not isinstance(form, Power) or form.eps_place != "inside":
+        if isinstance(form, Power) and exponent == -1.0:
+            return replace(form, exponent=-form.exponent)
+        return None
+    if form.exponent != 1.0 and exponent != -1.0:
+        return None
+    return replace(form, exponent=form.exponent * exponent)
+
+
+def rooted(node: Node) -> Form | None:
+    return raised(node.args[0], 0.5)
+
+
+def inverse_rooted(node: Node) -> Form | None:
+    return raised(node.args[0], -0.5)
+
+
+def inverted(node: Node) -> Form | None:
+    return raised(node.args[0], -1.0)
+
+
+def clamped(node: Node) -> Form | None:
+    """max(s, eps): the floor under an L2 norm."""
+    form = node.parents[0].form
+    floor = node.args[1] if len(node.args) > 1 else node.kwargs.get("min")
+    if not isinstance(form, Power) or form.eps != 0.0:
+        return None
+    value = number(floor)
+    if value is None and isinstance(floor, Node) and not floor.is_data:
+        return replace(form, eps=floor, eps_place="floor")
+    if value is None:
+        return None
+    if form.exponent == 1.0:
+        value = value**0.5
+    return replace(form, eps=value, eps_place="floor")
+
+
+def power_plus(form: Power, other: Form | None, operand: object, sign: float) -> Form | None:
+    if isinstance(other, Moment) and other.is_squared and sign < 0:
+        uncentred = form.exponent == 1.0 and not form.is_centred and form.eps == 0.0
+        if uncentred and other.source is form.source:
+            return replace(form, is_centred=True)  # E[x^2] - E[x]^2
+        return None
+    eps: float | Node | None = number(operand)
+    if eps is None and isinstance(operand, Node) and not operand.is_data:
+        eps = operand
+    if eps is None or sign < 0 or form.eps != 0.0:
+        return None
+    if form.exponent == 1.0:
+        return replace(form, eps=eps)
+    if form.exponent == 0.5:
+        return replace(form, eps=eps, eps_place="outside")
+    return None
+
+
+def centred(x: Linear, mean: Moment, node: Node, sign: float) -> Form | None:
+    same = mean.source is x.source and not mean.is_squared and not x.is_centred
+    if not same or abs(mean.scale * sign + x.scale) > 1e-9 * abs(x.scale):
+        return None
+    return replace(x, axes=mean.axes, is_centred=True, mean=node)

@@ -1,0 +1,43 @@
+"""What reads a stream's last value: a norm, a head, another stack, or the caller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from normdiag.evidence.architecture import ReadBy
+from normdiag.graph import Graph, Node
+from normdiag.structure.attachments import StackFacts
+from normdiag.structure.operations import is_contraction
+
+
+class Readers:
+    """Looks forward from a value of a finished forward."""
+
+    def __init__(self, graph: Graph, stacks: Iterable[StackFacts]) -> None:
+        self._children: dict[Node, list[Node]] = {}
+        for node in graph:
+            for parent in node.parents:
+                self._children.setdefault(parent, []).append(node)
+        self._adds = {f.add.node: i for i, s in enumerate(stacks) for f in s.adds}
+
+    def read_by(self, stack: StackFacts, number: int) -> ReadBy:
+        """Who takes the last value of stack `number`."""
+        if stack.final_norms:
+            return "norm"
+        last = stack.adds[-1]
+        norms = last.stream_norms
+        end = (norms[-1].output or norms[-1].node) if norms else last.add.node
+        is_contracted = False
+        seen, front = {end}, [end]
+        while front:
+            node = front.pop()
+            for child in self._children.get(node, ()):
+                if child in seen:
+                    continue
+                seen.add(child)
+                other = self._adds.get(child)
+                if other is not None and other != number:
+                    return "stack"
+                is_contracted = is_contracted or is_contraction(child)
+                front.append(child)
+        return "head" if is_contracted else "caller"
