@@ -7,7 +7,7 @@ from pathlib import Path
 
 from normdiag.errors import LoadError
 from normdiag.sources.config_file import ConfigFile, read_config
-from normdiag.sources.directory import refuse_kernels, weights_only
+from normdiag.sources.directory import no_config, refuse_kernels, weights_only
 from normdiag.sources.interface import Progress, Request, Runnable, WeightsOnly
 from normdiag.sources.reference import Reference
 from normdiag.sources.weight_files import (
@@ -55,11 +55,7 @@ def open_checkpoint(reference: Reference, request: Request) -> CheckpointFile:
     if request.weights_only:
         return CheckpointFile(settings, weights, request)
     if settings is None:
-        raise LoadError(
-            f"{path} has no config.json beside it: nothing says what model its tensors belong to",
-            "put the model's config.json there; --weights-only looks at the tensors without it; "
-            "a factory (file.py:function) can build any module",
-        )
+        raise no_config(f"{path} has no config.json beside it")
     settings.check()
     refuse_kernels(settings, request)
     _refuse_shard(path)

@@ -73,15 +73,24 @@ def open_directory(reference: Reference, request: Request) -> Directory:
         refuse_kernels(settings, request)
     if request.random_init and not request.weights_only:
         if settings is None:
-            raise _no_config(folder)
+            raise no_config(f"{folder} has no config.json")
         return Directory(folder, settings, None, request)
     weights = find_weights(folder)
     if weights is None:
         raise _no_weights(folder, settings)
     weights.check()
     if settings is None and not request.weights_only:
-        raise _no_config(folder)
+        raise no_config(f"{folder} has no config.json")
     return Directory(folder, settings, weights, request)
+
+
+def no_config(what: str) -> LoadError:
+    """The error for weights that nothing describes."""
+    return LoadError(
+        f"{what}: nothing says what model the weights belong to",
+        "put the model's config.json there; --weights-only looks at the tensors without it; "
+        "a factory (file.py:function) can build any module",
+    )
 
 
 def refuse_adapter(folder: Path) -> None:
@@ -108,14 +117,6 @@ def refuse_kernels(settings: ConfigFile, request: Request) -> None:
             f"{settings.path} wants code run that comes from the hub: {', '.join(kernels)}",
             "take that field out, or pass --trust-remote-code (trust_remote_code=True)",
         )
-
-
-def _no_config(folder: Path) -> LoadError:
-    return LoadError(
-        f"{folder} has no config.json: nothing says what model the weights belong to",
-        "put the model's config.json there; --weights-only looks at the tensors without it; "
-        "a factory (file.py:function) can build any module",
-    )
 
 
 def _no_weights(folder: Path, settings: ConfigFile | None) -> LoadError:

@@ -107,7 +107,7 @@ def _replace_bars(stack: ExitStack, model_logging: ModuleType, progress: Progres
     if model_logging.is_progress_bar_enabled():
         stack.callback(model_logging.enable_progress_bar)
     model_logging.disable_progress_bar()
-    if hasattr(model_logging, "set_tqdm_hook"):  # transformers before 5.1 has bars, but no hook
+    if hasattr(model_logging, "set_tqdm_hook"):  # older versions have bars, but no hook
 
         def bar(_: object, args: tuple[Any, ...], settings: dict[str, Any]) -> Bar:
             return Bar(progress, *args, **settings)

@@ -60,6 +60,7 @@ def test_everything_is_put_back(fails: bool) -> None:
     logging.set_verbosity_warning()
 
 
+@pytest.mark.skipif(not hasattr(logging, "set_tqdm_hook"), reason="transformers has no hook yet")
 def test_bars_become_progress(llama_dir: Path) -> None:
     told: list[tuple[str, int, int | None]] = []
     load(Request(target=str(llama_dir)), lambda *step: told.append(step))
