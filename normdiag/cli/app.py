@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -69,29 +70,53 @@ def _answering(command: Command) -> Command:
     @wraps(command)
     def answered(**given: Any) -> None:
         try:
-            command(**given)
-            sys.stdout.flush()
+            try:
+                command(**given)
+            finally:
+                _flush()
         except typer.Exit:
             raise
-        except NormdiagError as error:
-            hint = "" if error.hint is None else f"\nhint: {error.hint}"
-            say(f"error: {error.what}{hint}")
-            raise typer.Exit(error.exit_code) from error
-        except KeyboardInterrupt as error:
-            say("interrupted")
-            raise typer.Exit(INTERRUPTED) from error
-        except BrokenPipeError as error:
-            # Whoever read stdout has gone; without this, Python's own flush at the end complains.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise typer.Exit(BROKEN_PIPE) from error
-        except Exception as error:
-            _say_fault(error, debug=bool(given.get("verbose")) or "NORMDIAG_DEBUG" in os.environ)
-            raise typer.Exit(ExitCode.INTERNAL) from error
+        except (Exception, KeyboardInterrupt) as error:
+            debug = bool(given.get("verbose")) or "NORMDIAG_DEBUG" in os.environ
+            raise typer.Exit(_answer(error, debug)) from error
 
     return answered
 
 
-def _say_fault(error: Exception, debug: bool) -> None:
+def _answer(error: BaseException, debug: bool) -> int:
+    """Say what went wrong; return the exit code for it."""
+    match error:
+        case NormdiagError():
+            hint = "" if error.hint is None else f"\nhint: {error.hint}"
+            say(f"error: {error.what}{hint}")
+            return error.exit_code
+        case KeyboardInterrupt():
+            say("interrupted")
+            return INTERRUPTED
+        case BrokenPipeError():
+            _abandon_stdout()
+            return BROKEN_PIPE
+        case OSError(errno=errno.ENOSPC | errno.EDQUOT):
+            _abandon_stdout()
+            say(f"error: the report is not whole: {error.strerror}\nhint: make room first")
+            return ExitCode.USAGE
+        case _:
+            _say_fault(error, debug)
+            return ExitCode.INTERNAL
+
+
+def _flush() -> None:
+    # None where the parent process has closed stdout: then no report is wanted.
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _abandon_stdout() -> None:
+    """Give up on stdout, whose reader or room is gone; else the last flush of Python complains."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say_fault(error: BaseException, debug: bool) -> None:
     if debug:
         say("".join(traceback.format_exception(error)))
     line = "".join(traceback.format_exception_only(error)).strip()

@@ -26,7 +26,7 @@ def settings(judging: Judging) -> Settings:
     Raises UsageError for a rule or a threshold that does not exist: it is known before a model is
     loaded, so it is said before.
     """
-    read = config.find(Path.cwd())
+    read = config.find(_here())
     ignore = _names(judging.ignore)
     merged = replace(
         read,
@@ -82,6 +82,15 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         thresholds={rule: dict(limits) for rule, limits in under.thresholds.items()},
         command=command,
     )
+
+
+def _here() -> Path:
+    try:
+        return Path.cwd()
+    except OSError as error:
+        raise UsageError(
+            f"there is no current directory: {error.strerror}", "change to one that exists"
+        ) from error
 
 
 def _refuse_contradictions(observing: Observing) -> None:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,19 +52,45 @@ def test_a_target_where_torch_cannot_be_imported_is_a_clear_error():
     assert done.stderr.startswith(b"error: torch cannot be imported: torch is not on this machine")
 
 
-@pytest.mark.parametrize("words", [("--format", "json"), ("--all",)])
+def onto(stdout, *words):
+    """The program with its stdout on `stdout`."""
+    command = [sys.executable, "-m", "normdiag", *map(str, words)]
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("render", "-f", "json"), ("render", "--all"), ("check", "--fail-on", "info", "-f", "csv")],
+    ids=" ".join,
+)
 def test_a_pipe_that_is_closed_early_is_quiet(saved, words):
     reader, writer = os.pipe()
     os.close(reader)
+    command, *options = words
     with os.fdopen(writer, "wb") as closed:
-        done = subprocess.run(
-            [sys.executable, "-m", "normdiag", "render", saved("llama"), *words],
-            stdout=closed,
-            stderr=subprocess.PIPE,
-            timeout=120,
-        )
+        done = onto(closed, command, saved("llama"), *options)
     assert done.returncode == 141
-    assert done.stderr in (b"", b"1 warning\n")
+    assert done.stderr.count(b"\n") <= 1
+    assert b"rror" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_a_full_disk_is_no_fault_of_normdiag(saved, form):
+    with Path("/dev/full").open("wb") as full:
+        done = onto(full, "render", saved("llama"), "-f", form)
+    assert done.returncode == 2
+    assert b"error: the report is not whole: No space left on device\nhint: " in done.stderr
+    assert b"fault" not in done.stderr
+
+
+def test_no_current_directory_is_usage(saved, folder):
+    path, gone = saved("llama"), folder / "gone"
+    gone.mkdir()
+    code = f"import os; os.rmdir({str(gone)!r})\nfrom normdiag.__main__ import main\nmain()"
+    done = process("check", path, code=code, cwd=gone)
+    assert done.returncode == 2
+    assert b"there is no current directory" in done.stderr
 
 
 def test_a_terminal_of_few_characters_gets_what_it_can_show(saved):
