@@ -82,7 +82,9 @@ def _fingerprint(name: str, tensor: torch.Tensor) -> bytes:
     """Name, dtype, shape and crc32 of the bytes."""
     flat = tensor.cpu().contiguous().reshape(-1)
     crc = zlib.crc32(flat.view(torch.uint8).numpy().data) if flat.numel() else 0
-    return f"{name}|{_dtype(tensor)}|{tuple(tensor.shape)}|{crc:08x}\n".encode()
+    return f"{name}|{_dtype(tensor)}|{tuple(tensor.shape)}|{crc:08x}\n".encode(
+        "utf-8", "backslashreplace"
+    )
 
 
 def _dtype(tensor: torch.Tensor) -> str:

@@ -39,6 +39,28 @@ def build():
     return Noisy()
 """
 
+HOSTILE = r"""
+import torch
+
+NAME = "\x1b]0;owned\x07[link=x]\u202e\r\n\ud800"
+
+class Hostile(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.add_module(NAME, torch.nn.LayerNorm(8))
+        self.fc = torch.nn.Linear(8, 8)
+        self.example_inputs = {"x": torch.randn(2, 3, 8)}
+
+    def forward(self, x):
+        return x + self.fc(self._modules[NAME](x))
+
+def build():
+    return Hostile()
+
+def fail():
+    raise RuntimeError(NAME)
+"""
+
 
 @pytest.fixture
 def noisy(folder):
@@ -85,6 +107,25 @@ def test_what_a_model_prints_is_not_in_the_report(run, noisy, form):
 def test_the_verbose_see_warnings(run, noisy):
     with pytest.warns(UserWarning, match="warning in forward"):
         run("inspect", noisy, "-v")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("inspect", "hostile.py:build"),
+        ("inspect", "hostile.py:build", "-f", "json"),
+        ("trace", "hostile.py:build", "-f", "csv"),
+        ("inspect", "hostile.py:fail"),
+        ("inspect", "hostile\x1b[31m.py:fail"),
+    ],
+    ids=lambda words: " ".join(words).replace("\x1b", "ESC"),
+)
+def test_nothing_hostile_reaches_the_terminal(run, folder, words):
+    (folder / "hostile.py").write_text(HOSTILE, encoding="utf-8")
+    result = run(*words)
+    assert result.exit_code == (3 if "fail" in words[1] else 0), result.stderr
+    assert "owned" in result.output or "\\x1b[31m" in result.output
+    assert all(char.isprintable() or char == "\n" for char in result.output)
 
 
 @pytest.mark.parametrize(
