@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from normdiag.cli import reference
 from normdiag.rules import page
 from normdiag.rules.registry import RULES
 
@@ -20,7 +21,11 @@ OWNED = ("rules",)
 def pages() -> dict[Path, str]:
     """Every generated page: its path below `docs/` -> its text."""
     rules = {Path("rules", f"{rule.name}.md"): page.page(rule) for rule in RULES}
-    return {**rules, Path("rules", "index.md"): page.index(RULES)}
+    return {
+        **rules,
+        Path("rules", "index.md"): page.index(RULES),
+        Path("reference", "cli.md"): reference.markdown(),
+    }
 
 
 def stale(folder: Path) -> list[str]:
@@ -29,7 +34,7 @@ def stale(folder: Path) -> list[str]:
     there = {path.relative_to(folder) for name in OWNED for path in (folder / name).glob("*")}
     differences = [f"{path}: no rule has this page" for path in there - made.keys()]
     for path, text in made.items():
-        if path not in there:
+        if not (folder / path).exists():
             differences.append(f"{path}: missing")
         elif (folder / path).read_text(encoding="utf-8") != text:
             differences.append(f"{path}: out of date")
@@ -40,11 +45,11 @@ def write(folder: Path) -> None:
     """Bring the files below `folder` up to date."""
     made = pages()
     for name in OWNED:
-        (folder / name).mkdir(parents=True, exist_ok=True)
         for path in (folder / name).glob("*"):
             if path.relative_to(folder) not in made:
                 path.unlink()
     for path, text in made.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, encoding="utf-8")
 
 
