@@ -36,7 +36,7 @@ def check(
     from normdiag.cli.verdict import leave
 
     require_writable(output)
-    settings = request.settings(judging)
+    settings = request.settings(judging, output.verbose)
     if target.endswith(".json"):
         report = _judged_afresh(target, observing, settings)
     else:

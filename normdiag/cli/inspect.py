@@ -31,7 +31,7 @@ def inspect(
     from normdiag.cli.verdict import leave
 
     require_writable(output)
-    settings = request.settings(judging)
+    settings = request.settings(judging, output.verbose)
     report = observe(Work.INSPECT, target, observing, settings, context)
     deliver(report, output)
     leave(report, judging.fail_on or FailOn.NEVER, judging.require_complete)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from normdiag import config
 from normdiag.cli import texts
+from normdiag.cli.messages import say
 from normdiag.cli.options import Judging, Observing, Probe
 from normdiag.config import Settings
 from normdiag.errors import UsageError
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from normdiag.pipeline import Options
 
 
-def settings(judging: Judging) -> Settings:
+def settings(judging: Judging, verbose: bool = False) -> Settings:
     """The settings file from here upward, under what was typed about the rules.
 
-    Raises UsageError for a rule or a threshold that does not exist: it is known before a model is
+    To the verbose it is said which file that is and what is ignored, with the reasons. Raises
+    UsageError for a rule or a threshold that does not exist: it is known before a model is
     loaded, so it is said before.
     """
     read = config.find(_here())
@@ -39,6 +41,10 @@ def settings(judging: Judging) -> Settings:
     for selector, limits in merged.thresholds.items():
         rule = registry.find(selector)
         resolve(rule.name, rule.thresholds, limits)
+    if verbose:
+        say(f"settings: {read.path or 'none'}")
+        for code, reason in merged.ignore.items():
+            say(f"ignored: {code}{reason and f' ({reason})'}")
     return merged
 
 

@@ -36,7 +36,7 @@ def trace(
     if observing.loading.weights_only:
         raise UsageError("--weights-only runs nothing, so there is nothing to trace", "drop it")
     require_writable(output)
-    settings = request.settings(judging)
+    settings = request.settings(judging, output.verbose)
     report = observe(Work.TRACE, target, observing, settings, context)
     deliver(report, output, site or ())
     leave(report, judging.fail_on or FailOn.NEVER, judging.require_complete)

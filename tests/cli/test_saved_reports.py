@@ -142,6 +142,15 @@ class TestCheck:
         assert result.exit_code == 2
         assert "eps_share" in result.stderr
 
+    def test_the_verbose_are_told_what_holds(self, run, saved, folder):
+        path = saved("llama")
+        assert run("check", path, "-v").stderr.startswith("settings: none\n")
+        settings = folder / "normdiag.toml"
+        settings.write_text('ignore = { ND304 = "on purpose", ND4 = "" }', encoding="utf-8")
+        told = f"settings: {settings}\nignored: ND304 (on purpose)\nignored: ND4\n"
+        assert run("check", path, "-v").stderr.startswith(told)
+        assert "settings" not in run("check", path).stderr
+
     @pytest.mark.parametrize("setting", ['ignore = ["ND999"]', "[thresholds.nobody]\na = 1"])
     def test_a_rule_that_does_not_exist_is_refused(self, run, saved, folder, setting):
         (folder / "normdiag.toml").write_text(setting, encoding="utf-8")
