@@ -47,6 +47,7 @@ def bert_case(model: Any, batches: list[dict], **options: Any) -> Case:
                 "width": config.hidden_size,
                 "drawing": "ln(x + F(x))",
                 "note": None,
+                "read_by": "head",
             }
         ],
         head=out_of(norms[-1].module),

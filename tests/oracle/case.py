@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from tests.oracle import jacobians, numbers
+from tests.oracle import growth, jacobians, numbers
 from tests.oracle.numbers import Numbers
 from tests.oracle.taps import Array, Seen, observe
 from tests.oracle.tokens import Read, Tokens, gather, gather_padding
@@ -152,10 +152,11 @@ class Case:
     def add_numbers(self, add: Add) -> Numbers:
         return numbers.of_add(self.tokens(add.skip, add.mask), self.tokens(add.branch, add.mask))
 
-    def growth(self, stack: str) -> float:
+    def growth(self, stack: str) -> Numbers:
+        """Of the mean ||y|| of each add, each sequence's first token left out."""
         sums = [self.tokens(add.out, add.mask) for add in self.adds if add.stack == stack]
-        norms = [np.linalg.norm(y.values, axis=-1) for y in sums]
-        return numbers.growth(norms, sums[0].leads)
+        norms = [np.linalg.norm(y.values[~y.leads], axis=-1) for y in sums]
+        return growth.law_of(np.array([n.mean() for n in norms]))
 
     def head_input(self) -> Numbers:
         values = self.tokens(self.head, self.head_mask).values

@@ -39,6 +39,7 @@ def llama_case(model: Any, batches: list[dict], **options: Any) -> Case:
                 "width": config.hidden_size,
                 "drawing": "x + F(rms(x))",
                 "note": None,
+                "read_by": "norm",
             }
         ],
         head=into("lm_head"),

@@ -96,11 +96,6 @@ def of_add(skip: Tokens, branch: Tokens) -> Numbers:
     }
 
 
-def growth(out_norms: list[Array], leads: Array) -> float:
-    """Mean ||y|| of the last add over that of the first, each sequence's first token left out."""
-    return out_norms[-1][~leads].mean() / out_norms[0][~leads].mean()
-
-
 def _cosine(a: Array, b: Array) -> Array:
     return (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
 

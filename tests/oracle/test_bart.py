@@ -124,4 +124,5 @@ def _stack(side: str) -> dict:
         "width": 24,
         "drawing": "ln(x + F(x))",
         "note": None,
+        "read_by": "stack" if side == "encoder" else "head",
     }

@@ -88,4 +88,5 @@ def _stack() -> dict:
         "width": 32,
         "drawing": "x + F(ln(x))",
         "note": None,
+        "read_by": "norm",
     }

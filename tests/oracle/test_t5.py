@@ -112,4 +112,5 @@ def _stack(side: str) -> dict:
         "width": 24,
         "drawing": "x + F(rms(x))",
         "note": None,
+        "read_by": "norm",
     }

