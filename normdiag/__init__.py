@@ -16,7 +16,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "NormdiagError": "normdiag.errors",
-    "Options": "normdiag.pipeline",
+    "Options": "normdiag.options",
     "Report": "normdiag.report.report",
     "inspect": "normdiag.api",
     "load_report": "normdiag.report.report",
@@ -28,7 +28,7 @@ __all__ = ["NormdiagError", "Options", "Report", "inspect", "load_report", "trac
 if TYPE_CHECKING:
     from normdiag.api import inspect, trace
     from normdiag.errors import NormdiagError
-    from normdiag.pipeline import Options
+    from normdiag.options import Options
     from normdiag.report.report import Report, load_report
 
 

@@ -10,7 +10,7 @@ from normdiag.errors import UsageError
 if TYPE_CHECKING:
     from torch import nn
 
-    from normdiag.pipeline import Options
+    from normdiag.options import Options
     from normdiag.report.report import Report
 
 
@@ -42,7 +42,7 @@ def trace(target: str | nn.Module, **options: Any) -> Report:
 
 
 def _options(given: dict[str, Any]) -> Options:
-    from normdiag.pipeline import Options
+    from normdiag.options import Options
 
     known = [f.name for f in fields(Options)]
     unknown = sorted(set(given) - set(known))

@@ -30,13 +30,12 @@ def observe(
 ) -> Report:
     """Run the pipeline on `target`; whatever is printed meanwhile goes to stderr."""
     with quiet(verbose=context.params["verbose"]):
-        with _needing_torch():
-            options = request.options(observing, settings, typed(context))
+        options = request.options(observing, settings, typed(context))
 
-            from normdiag import pipeline
+        from normdiag import pipeline
 
         run = pipeline.trace if work is Work.TRACE else pipeline.inspect
-        with shown() as progress:
+        with _needing_torch(), shown() as progress:
             return run(target, options=options, progress=progress)
 
 

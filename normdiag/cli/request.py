@@ -18,7 +18,7 @@ from normdiag.rules import registry
 from normdiag.rules.thresholds import resolve
 
 if TYPE_CHECKING:
-    from normdiag.pipeline import Options
+    from normdiag.options import Options
 
 
 def settings(judging: Judging, verbose: bool = False) -> Settings:
@@ -66,7 +66,7 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         "inputs": _inputs(probe),
     }
 
-    from normdiag.pipeline import MEASURES, Options
+    from normdiag.options import MEASURES, Options
 
     for kind in given["measure"] or ():
         if kind not in MEASURES:

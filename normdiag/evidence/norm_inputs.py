@@ -8,7 +8,7 @@ from normdiag.evidence.statistics import Least, Range, Worst
 
 @record
 class Amplification:
-    """1/s, by which the norm multiplies a small change (before the gain), and its bound 1/sqrt(eps)."""
+    """1/s, by which a norm multiplies a small change before the gain; its bound is 1/sqrt(eps)."""
 
     median: float
     max: float

@@ -7,6 +7,6 @@ from normdiag.evidence.record import record
 
 @record
 class Replay:
-    """The largest |recomputed - seen| / max |seen| of one site, over the tokens that were replayed."""
+    """The largest |recomputed - seen| / max |seen| of one site, over the replayed tokens."""
 
     max_rel_error: float

@@ -18,7 +18,7 @@ class Position:
 
 @record
 class AddMeasurement:
-    """One residual add: x the skip operand as added, u all branches as added, y = x + u, L2 norms."""
+    """One residual add y = x + u: x the skip operand, u all branches as added; L2 norms."""
 
     tokens: int
     skip_norm: Typical

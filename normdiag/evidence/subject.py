@@ -10,14 +10,14 @@ class Probe:
     """The inputs that were run."""
 
     kind: str
-    """"texts" (built in), "user-texts", "inputs", "random-ids", "random" (other modalities), "none"."""
+    """"texts" (built in), "user-texts", "inputs", "random-ids", "random" (no text), "none"."""
     sequences: int
     tokens: int
     """Tokens that are not padding, over all sequences."""
     texts: tuple[str, ...] = ()
     seed: int | None = None
     note: str | None = None
-    """Why the probe is what it is, where that is worth saying ("no tokenizer: seeded token ids")."""
+    """Why the probe is what it is, where that is worth saying."""
 
 
 @record

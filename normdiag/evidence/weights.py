@@ -7,7 +7,7 @@ from normdiag.evidence.record import record
 
 @record
 class Tensor:
-    """One floating tensor that is worth a line: non-finite values, all zeros, or a changed dtype."""
+    """One floating tensor that is worth a line: non-finite values, or nothing but zeros."""
 
     name: str
     shape: tuple[int, ...]

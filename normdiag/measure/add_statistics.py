@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
 from normdiag.measure.rows import Tokens, chunk_size, chunks
+from normdiag.measure.slab import Slab
 
 
 @dataclass(slots=True)
@@ -33,13 +33,13 @@ class AddRows:
 
 
 def add_rows(
-    skip: torch.Tensor, branch: torch.Tensor, out: torch.Tensor, tokens: Tokens
+    skip: torch.Tensor, branch: torch.Tensor, out: torch.Tensor, tokens: Tokens, slab: Slab
 ) -> AddRows:
     """Statistics of y = x + u, each (tokens, features)."""
     n, features = out.shape
-    like: dict[str, Any] = {"dtype": torch.float64, "device": out.device}
-    xx, uu, yy, xu, xy, kurtosis = (torch.empty(n, **like) for _ in range(6))
-    top = out.abs().max(-1)
+    numbers = (slab.empty((n,), torch.float64, out.device) for _ in range(8))
+    xx, uu, yy, xu, xy, kurtosis, max_abs, median_abs = numbers
+    max_channel = slab.empty((n,), torch.int64, out.device)
     step = chunk_size(features)
     directions = _Directions(tokens, n, features, out.device)
     for start in chunks(n, features):
@@ -50,27 +50,25 @@ def add_rows(
         xu[part] = torch.linalg.vecdot(x, u)
         xy[part] = torch.linalg.vecdot(x, y)
         yy[part] = torch.linalg.vecdot(y, y)
-        kurtosis[part] = _kurtosis(y, yy[part])
+        kurtosis[part] = _kurtosis(y)
+        sizes = out[part].abs()
+        top = sizes.max(-1)
+        max_abs[part], max_channel[part] = top.values.double(), top.indices
+        median_abs[part] = channel_median(sizes)
         directions.take(start, y, yy[part])
     pair_cosine, pairs = directions.pairs()
     return AddRows(
-        xx, uu, yy, xu, xy, top.values.double(), top.indices, kurtosis,
-        channel_median(out.abs()), pair_cosine, pairs,
+        xx, uu, yy, xu, xy, max_abs, max_channel, kurtosis, median_abs,
+        slab.keep(pair_cosine), pairs,
     )  # fmt: skip
 
 
-def _kurtosis(y: torch.Tensor, yy: torch.Tensor) -> torch.Tensor:
-    """E(y - m)^4 / (E(y - m)^2)^2 over channels, from raw moments."""
-    features = y.shape[-1]
-    squares = y * y
-    m1 = y.mean(-1)
-    m2 = yy / features
-    m3 = torch.linalg.vecdot(squares, y) / features
-    m4 = torch.linalg.vecdot(squares, squares) / features
-    variance = m2 - m1 * m1
-    fourth = m4 - 4 * m1 * m3 + 6 * m1**2 * m2 - 3 * m1**4
-    kurtosis: torch.Tensor = fourth / (variance * variance)
-    return kurtosis
+def _kurtosis(y: torch.Tensor) -> torch.Tensor:
+    """E(y - m)^4 / (E(y - m)^2)^2 over channels."""
+    squares = (y - y.mean(-1, keepdim=True)).square_()
+    variance = squares.mean(-1)
+    fourth: torch.Tensor = torch.linalg.vecdot(squares, squares) / y.shape[-1]
+    return fourth / (variance * variance)
 
 
 def channel_median(sizes: torch.Tensor) -> torch.Tensor:

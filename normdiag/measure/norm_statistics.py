@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from normdiag.measure.rows import chunk_size, chunks
+from normdiag.measure.slab import Slab
 
 
 @dataclass(slots=True)
@@ -25,16 +25,17 @@ class NormRows:
     """Sum over valid rows of x, per channel."""
 
 
-def norm_rows(rows: torch.Tensor, is_centred: bool, valid: torch.Tensor | None) -> NormRows:
+def norm_rows(
+    rows: torch.Tensor, is_centred: bool, valid: torch.Tensor | None, slab: Slab
+) -> NormRows:
     """Statistics of `rows` (tokens, features). Errors of float64 summation only."""
     n, features = rows.shape
     step = chunk_size(features)
-    like: dict[str, Any] = {"dtype": torch.float64, "device": rows.device}
-    mean, square, m2 = (torch.empty(n, **like) for _ in range(3))
-    offset = torch.zeros(features, **like)
+    mean, square, m2 = (slab.empty((n,), torch.float64, rows.device) for _ in range(3))
+    offset = slab.empty((features,), torch.float64, rows.device).zero_()
     is_valid = None
     if valid is not None:
-        is_valid = torch.zeros(n, **like)
+        is_valid = torch.zeros(n, dtype=torch.float64, device=rows.device)
         is_valid[valid] = 1.0
     for start in chunks(n, features):
         part = slice(start, start + step)
@@ -48,7 +49,9 @@ def norm_rows(rows: torch.Tensor, is_centred: bool, valid: torch.Tensor | None) 
         else:
             m2[part] = square[part] / features
     kept = rows if valid is None else rows[valid]
-    channel_max = kept.abs().amax(0).double() if kept.shape[0] else torch.zeros(features, **like)
+    channel_max = slab.empty((features,), torch.float64, rows.device).zero_()
+    if kept.shape[0]:
+        channel_max.copy_(kept.abs().amax(0))
     return NormRows(mean, m2, square, channel_max, offset)
 
 

@@ -13,6 +13,7 @@ from normdiag.graph import Node
 from normdiag.measure.add_statistics import AddRows, add_rows
 from normdiag.measure.norm_statistics import NormRows, norm_rows
 from normdiag.measure.rows import Sampler, TokenLayout, Tokens, to_rows
+from normdiag.measure.slab import Slab
 from normdiag.structure.features import feature_axis
 from normdiag.structure.forms import Linear, Moment, NormFound, base, linear
 from normdiag.structure.reading import Reading
@@ -72,6 +73,7 @@ class SiteObserver:
     """Small tensors that are not activations: gains, scales, means per token."""
     recent: dict[Node, torch.Tensor] = field(default_factory=dict)
     """The latest add and norm results: one of them is what the head receives."""
+    _slab: Slab = field(default_factory=Slab)
     _latest: dict[AddFound, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
     """Operands of the latest two adds: a second branch of the same stream value may follow."""
 
@@ -139,9 +141,11 @@ class SiteObserver:
         tokens = self.layout_of(node).tokens(_lead(x, norm.axes), norm.groups)
         statistics = None
         if self.wanted.norms:
-            statistics = norm_rows(rows, norm.is_centred, tokens.valid)
+            statistics = norm_rows(rows, norm.is_centred, tokens.valid, self._slab)
         picked = self.sampler.rows(rows.shape[0], tokens.valid, rows.device)
-        self.norms[norm] = NormRecord(norm, tokens, statistics, picked, rows[picked].clone())
+        self.norms[norm] = NormRecord(
+            norm, tokens, statistics, picked, self._slab.rows(rows, picked)
+        )
 
     def _input_of(self, norm: NormFound, node: Node, args: tuple[Any, ...]) -> torch.Tensor | None:
         """x itself, from the operand that is normalised."""
@@ -162,13 +166,15 @@ class SiteObserver:
     def _norm_output(self, norm: NormFound, output: torch.Tensor) -> None:
         record = self.norms.get(norm)
         if record is not None:
-            record.output_rows = to_rows(output, norm.axes, norm.groups)[record.rows].clone()
+            record.output_rows = self._slab.rows(
+                to_rows(output, norm.axes, norm.groups), record.rows
+            )
         self._remember(norm.node, output)
 
     def _remember(self, node: Node, output: torch.Tensor) -> None:
         self.recent.pop(node, None)
         self.recent[node] = output
-        while len(self.recent) > 3:
+        while len(self.recent) > 2:
             del self.recent[next(iter(self.recent))]
 
     def _add(self, add: AddFound, args: tuple[Any, ...], output: torch.Tensor) -> None:
@@ -194,11 +200,12 @@ class SiteObserver:
         lead = _lead(output, (axis,))
         x, u, y = (to_rows(t, (axis,)) for t in (skip, branch, output))
         tokens = self.layout_of(add.node).tokens(lead)
-        statistics = add_rows(x, u, y, tokens) if self.wanted.stream else None
+        statistics = add_rows(x, u, y, tokens, self._slab) if self.wanted.stream else None
         picked = self.sampler.rows(y.shape[0], tokens.valid, y.device)
+        kept = self._slab.rows
         self.adds[add] = AddRecord(
             add, tokens, statistics, picked,
-            x[picked].clone(), u[picked].clone(), y[picked].clone(), lead, axis,
+            kept(x, picked), kept(u, picked), kept(y, picked), lead, axis,
         )  # fmt: skip
         self._remember(add.node, output)
 

@@ -80,7 +80,8 @@ def _numbers(record: AddRecord, rows: AddRows, own: Rows) -> tuple[Numbers, ...]
 def numbered(local: Numbers, own: Rows) -> Numbers:
     """The probe's sequence numbers of a pass's `local` ones; its tokens may be one flat row."""
     if local.size and int(local.max()) < len(own):
-        return np.asarray(own, dtype=np.float64)[local.astype(int)]
+        numbers: Numbers = np.asarray(own, dtype=np.float64)[local.astype(int)]
+        return numbers
     return local + (own[0] if own else 0)
 
 

@@ -62,7 +62,7 @@ def _last(n: int) -> tuple[int, ...]:
 
 def _found(
     node: Node,
-    x: Node,
+    x: Any,
     kind: str,
     axes: tuple[int, ...],
     eps: Any,

@@ -1,0 +1,144 @@
+"""A loaded target seen once: everything that is measured of it, as evidence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from normdiag.evidence.coverage import Coverage, Skipped
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.measurements import Measurements
+from normdiag.evidence.nonfinite import FirstNonFinite
+from normdiag.evidence.subject import Probe
+from normdiag.evidence.tokens import TokenTrace
+from normdiag.measure.assembly import Assembly, assemble, measure
+from normdiag.measure.coverage import cover
+from normdiag.measure.forward import Pass, Sampling, run
+from normdiag.measure.nonfinite import locate
+from normdiag.measure.observer import Wanted
+from normdiag.measure.subject import Named, subject_of, subject_of_weights
+from normdiag.measure.tokens import ProbeSequence, token_traces
+from normdiag.measure.weights import static_pass
+from normdiag.options import MEASURES, Options
+from normdiag.progress import Progress
+from normdiag.sources import probes
+from normdiag.sources.batch import Batch
+from normdiag.sources.interface import Runnable, WeightsOnly
+
+SAMPLE = 16
+"""Tokens on which Jacobians, replay and closure are computed, unless all are asked for."""
+
+
+def observe_weights(
+    loaded: WeightsOnly, target: str, options: Options, progress: Progress
+) -> Evidence:
+    """The static pass alone."""
+    progress.start("reading tensors")
+    weights, digest = static_pass(loaded.tensors(), {}, keep_vectors=True)
+    progress.done()
+    why = "the weights alone were read; nothing was run"
+    return Evidence(
+        subject=subject_of_weights(loaded, Named(target, digest, options.command), weights),
+        measurements=Measurements(weights=weights),
+        coverage=Coverage(
+            skipped=tuple(Skipped(what=what, why=why) for what in ("architecture", *MEASURES))
+        ),
+    )
+
+
+def observe(
+    loaded: Runnable, target: str, options: Options, progress: Progress, *, with_tokens: bool
+) -> Evidence:
+    """Run the probe through the model and measure what `options` ask for."""
+    batches, probe, special = _probe(loaded, options)
+    passes = _run(loaded.model, batches, options, progress)
+    assembly = assemble(passes, [b.rows for b in batches])
+    progress.start("measuring norms", len(assembly.norms))
+    measurements, numbers = measure(assembly, options.measure, progress.advance)
+    progress.done()
+    progress.start("reading tensors")
+    weights, digest = static_pass(loaded.tensors(), loaded.model.state_dict(), keep_vectors=False)
+    progress.done()
+    if options.measure:
+        bad = _first_nonfinite(loaded.model, batches, assembly, progress)
+        measurements = replace(measurements, weights=weights, first_nonfinite=bad)
+    traces: tuple[TokenTrace, ...] = ()
+    if with_tokens:
+        traces = token_traces(_sequences(batches), numbers, assembly.norms)
+    named = Named(target, digest, options.command)
+    return Evidence(
+        subject=subject_of(loaded, named, probe, special, passes[0]),
+        architecture=assembly.sites.architecture,
+        measurements=measurements,
+        coverage=cover(loaded.model, passes[0], assembly.sites, assembly.skipped),
+        trace=traces,
+    )
+
+
+def _run(
+    model: nn.Module, batches: tuple[Batch, ...], options: Options, progress: Progress
+) -> list[Pass]:
+    with_norms = not {"norms", "jacobians"}.isdisjoint(options.measure)
+    wanted = Wanted("stream" in options.measure, with_norms)
+    sampling = Sampling(None if options.all_tokens else SAMPLE, options.seed)
+    passes = []
+    progress.start("running the model", len(batches))
+    for batch in batches:
+        passes.append(run(model, batch, wanted, sampling))
+        progress.advance()
+    progress.done()
+    return passes
+
+
+def _probe(loaded: Runnable, options: Options) -> tuple[tuple[Batch, ...], Probe, tuple[str, ...]]:
+    if options.inputs is None:
+        asked = probes.ProbeOptions(
+            texts=options.texts,
+            ids=options.ids,
+            chat=options.chat,
+            special_tokens=options.special_tokens,
+            seed=options.seed,
+        )
+        return probes.build(loaded, asked)
+    given = options.inputs
+    if isinstance(given, Path):
+        given = probes.read_inputs(given, _float_dtype(loaded.model))
+    batches = probes.from_inputs(given, model=loaded.model, tokenizer=loaded.tokenizer)
+    return batches, probes.describe(batches, "inputs"), ()
+
+
+def _float_dtype(model: nn.Module) -> torch.dtype:
+    floating = (p.dtype for p in model.parameters() if p.is_floating_point())
+    return next(floating, torch.float32)
+
+
+def _sequences(batches: tuple[Batch, ...]) -> list[ProbeSequence]:
+    """The sequences of all batches, in the order of the probe."""
+    found = {
+        row: ProbeSequence(
+            text=batch.texts[i] if i < len(batch.texts) else None,
+            ids=batch.ids[i] if batch.ids else None,
+            tokens=batch.tokens[i] if i < len(batch.tokens) else None,
+            special=batch.special[i] if i < len(batch.special) else None,
+        )
+        for batch in batches
+        for i, row in enumerate(batch.rows)
+    }
+    return [found[row] for row in sorted(found)]
+
+
+def _first_nonfinite(
+    model: nn.Module, batches: tuple[Batch, ...], assembly: Assembly, progress: Progress
+) -> FirstNonFinite | None:
+    for batch, done in zip(batches, assembly.passes, strict=True):
+        if done.is_finite:
+            continue
+        progress.start("looking for the first non-finite value")
+        found = locate(model, batch, assembly.sites)
+        progress.done()
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,47 @@
+"""How a target is loaded, what is run through it, what is measured and how it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from normdiag.errors import UsageError
+
+MEASURES = ("stream", "norms", "jacobians")
+"""What can be measured, all of it by default."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Everything that `inspect` and `trace` can be told. Nothing is needed."""
+
+    revision: str | None = None
+    device: str = "cpu"
+    dtype: str | None = None
+    """None: as stored."""
+    seed: int = 0
+    trust_remote_code: bool = False
+    random_init: bool = False
+    weights_only: bool = False
+    measure: tuple[str, ...] = MEASURES
+    texts: tuple[str, ...] | None = None
+    ids: tuple[tuple[int, ...], ...] | None = None
+    inputs: Any | None = None
+    """What forward takes, or the path of a file that holds it."""
+    chat: bool = False
+    special_tokens: bool = True
+    all_tokens: bool = False
+    """Jacobians, replay and closure on every token instead of a seeded sample of 16."""
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    command: str | None = None
+
+    def __post_init__(self) -> None:
+        unknown = [name for name in self.measure if name not in MEASURES]
+        if unknown:
+            raise UsageError(
+                f"nothing called {', '.join(map(repr, unknown))} can be measured",
+                f"there are {', '.join(MEASURES)}; an empty tuple measures none",
+            )
