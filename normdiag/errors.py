@@ -1,12 +1,12 @@
 """What can go wrong, as a tree. Every error says what failed, why, and what to do.
 
-    NormdiagError            5  a fault of normdiag itself
-    ├── UsageError           2  an option or a setting that cannot be meant
-    ├── TargetError          3  the target cannot be loaded or run
-    │   ├── LoadError           no model came out of it
-    │   └── RunError            the model does not run on the given inputs
-    ├── IncompleteError      4  evidence is missing under --require-complete
-    └── ReportError          3  a saved report cannot be read
+NormdiagError            5  a fault of normdiag itself
+├── UsageError           2  an option or a setting that cannot be meant
+├── TargetError          3  the target cannot be loaded or run
+│   ├── LoadError           no model came out of it
+│   └── RunError            the model does not run on the given inputs
+├── IncompleteError      4  evidence is missing under --require-complete
+└── ReportError          3  a saved report cannot be read
 """
 
 from __future__ import annotations

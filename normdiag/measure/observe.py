@@ -37,7 +37,7 @@ def observe_weights(
 ) -> Evidence:
     """The static pass alone."""
     progress.start("reading tensors")
-    weights, digest = static_pass(loaded.tensors(), {}, keep_vectors=True)
+    weights, digest = static_pass(loaded.tensors({}), {}, keep_vectors=True)
     progress.done()
     why = "the weights alone were read; nothing was run"
     return Evidence(
@@ -60,7 +60,10 @@ def observe(
     measurements, numbers = measure(assembly, options.measure, progress.advance)
     progress.done()
     progress.start("reading tensors")
-    weights, digest = static_pass(loaded.tensors(), loaded.model.state_dict(), keep_vectors=False)
+    loaded_tensors = loaded.model.state_dict()
+    weights, digest = static_pass(
+        loaded.tensors(loaded_tensors), loaded_tensors, keep_vectors=False
+    )
     progress.done()
     if options.measure:
         bad = _first_nonfinite(loaded.model, batches, assembly, progress)

@@ -20,8 +20,7 @@ def static_pass(
 ) -> tuple[StaticPass, str]:
     """One look at every tensor as stored; also the digest of all of them.
 
-    `loaded` are the model's tensors of the same names; one that was taken over as it is stands for
-    the stored one, which is then not read a second time. `keep_vectors` keeps a line for every
+    `loaded` are the model's tensors of the same names. `keep_vectors` keeps a line for every
     one-dimensional tensor: the gains and biases, where no graph says which those are.
     """
     noted: list[Tensor] = []
@@ -30,7 +29,7 @@ def static_pass(
     count = elements = nonfinite = 0
     digest = hashlib.sha256()
     for name, stored in tensors:
-        tensor = _resident(stored, loaded.get(name)).detach()
+        tensor = stored.detach()
         digest.update(_fingerprint(name, tensor))
         if not tensor.is_floating_point() or tensor.numel() == 0:
             continue
@@ -52,12 +51,6 @@ def static_pass(
         vectors=tuple(vectors),
     )
     return found, digest.hexdigest()
-
-
-def _resident(stored: torch.Tensor, loaded: torch.Tensor | None) -> torch.Tensor:
-    if loaded is None or loaded.device.type != "cpu" or stored.shape != loaded.shape:
-        return stored
-    return loaded if stored.dtype == loaded.dtype else stored
 
 
 def _look(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> Tensor:

@@ -41,7 +41,7 @@ class CheckpointFile:
             folder=self.weights.paths[0].parent,
             settings=self.settings,
             tensors=tensors,
-            state_dict=lambda: dict(tensors()),
+            state_dict=lambda: dict(tensors({})),
         )
         return load_pretrained(checkpoint, self.request, progress)
 

@@ -32,7 +32,7 @@ class Gguf:
         """The model through transformers, dequantised, or the tensors alone."""
         if self.request.weights_only:
             return WeightsOnly(
-                tensors=lambda: unpacked(self.header),
+                tensors=lambda _: unpacked(self.header),
                 model_type=self.header.architecture,
                 class_name=None,
                 loading=Loading(),
@@ -46,7 +46,7 @@ class Gguf:
         checkpoint = Checkpoint(
             folder=path.parent,
             settings=None,
-            tensors=lambda: unpacked(self.header),
+            tensors=lambda _: unpacked(self.header),
             gguf_file=path.name,
         )
         with quiet_gguf(progress):

@@ -6,7 +6,7 @@ file with such a class and one line in `load.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    Tensors = Callable[[], Iterator[tuple[str, torch.Tensor]]]
+    Tensors = Callable[[Mapping[str, torch.Tensor]], Iterator[tuple[str, torch.Tensor]]]
+    """Given what is in memory already, by name: what was taken over as it is, is not read again."""
     """A way to go over tensors by name, one at a time, as often as it is called."""
 
 Progress = Callable[[str, int, int | None], None]

@@ -204,4 +204,4 @@ def _explained(error: Exception, checkpoint: Checkpoint, choice: Choice) -> Load
 
 
 def _tensors_of(model: torch.nn.Module) -> Tensors:
-    return lambda: iter(model.state_dict().items())
+    return lambda _: iter(model.state_dict().items())

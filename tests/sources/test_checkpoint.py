@@ -37,7 +37,7 @@ def test_a_file_becomes_the_model_of_its_configuration(
     assert same(loaded.model, stored)
     assert loaded.loading.missing == loaded.loading.unexpected == ()
     assert loaded.tokenizer is not None
-    assert {n for n, _ in loaded.tensors()} == set(stored)
+    assert {n for n, _ in loaded.tensors({})} == set(stored)
 
 
 def test_the_base_class_is_found_for_a_file_as_well(copy_of_llama: Path, run: Load) -> None:
@@ -61,7 +61,7 @@ def test_a_bare_file_is_looked_at_alone(tmp_path: Path, tensors_alone: LoadTenso
         load(Request(target=str(path)))
     assert "--weights-only" in str(caught.value.hint)
     alone = tensors_alone(path)
-    assert [(n, t.dtype) for n, t in alone.tensors()] == [("norm.weight", torch.float16)]
+    assert [(n, t.dtype) for n, t in alone.tensors({})] == [("norm.weight", torch.float16)]
     assert alone.class_name is None
 
 
@@ -69,14 +69,14 @@ def test_nested_tensors_have_dotted_names(tmp_path: Path, tensors_alone: LoadTen
     path = tmp_path / "training.pt"
     weights = {"a.weight": torch.ones(2), "b": torch.zeros(3)}
     torch.save({"model": weights, "epoch": 3, "ema": {"a.weight": torch.ones(2)}}, path)
-    names = [name for name, _ in tensors_alone(path).tensors()]
+    names = [name for name, _ in tensors_alone(path).tensors({})]
     assert names == ["model.a.weight", "model.b", "ema.a.weight"]
 
 
 def test_the_older_format_of_torch_is_read(tmp_path: Path, tensors_alone: LoadTensors) -> None:
     path = tmp_path / "old.bin"
     torch.save({"a": torch.arange(3.0)}, path, _use_new_zipfile_serialization=False)
-    ((name, tensor),) = tensors_alone(path).tensors()
+    ((name, tensor),) = tensors_alone(path).tensors({})
     assert (name, tensor.tolist()) == ("a", [0.0, 1.0, 2.0])
 
 
@@ -92,7 +92,7 @@ def test_a_file_without_tensors_is_said(tmp_path: Path, tensors_alone: LoadTenso
     path = tmp_path / "list.pt"
     torch.save([1, 2], path)
     with pytest.raises(LoadError, match="holds no tensors, but a list"):
-        list(tensors_alone(path).tensors())
+        list(tensors_alone(path).tensors({}))
 
 
 def test_a_file_that_torch_did_not_write_is_said(
@@ -101,4 +101,4 @@ def test_a_file_that_torch_did_not_write_is_said(
     path = tmp_path / "noise.bin"
     path.write_bytes(bytes(range(256)))
     with pytest.raises(LoadError, match=r"noise\.bin"):
-        list(tensors_alone(path).tensors())
+        list(tensors_alone(path).tensors({}))

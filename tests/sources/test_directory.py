@@ -46,7 +46,7 @@ def test_the_model_is_the_one_that_was_saved(llama_dir: Path, run: Load) -> None
     assert (loaded.class_name, loaded.model_type) == ("LlamaForCausalLM", "llama")
     assert (loaded.mode, loaded.notes, loaded.inputs) == ("run", (), None)
     assert loaded.loading.missing == loaded.loading.unexpected == loaded.loading.mismatched == ()
-    assert {n: t.tolist() for n, t in loaded.tensors()} == {
+    assert {n: t.tolist() for n, t in loaded.tensors({})} == {
         n: t.tolist() for n, t in stored.items()
     }
 
@@ -57,7 +57,7 @@ def test_shards_make_one_model(llama_dir: Path, tmp_path: Path, run: Load) -> No
     stored = load_file(llama_dir / "model.safetensors")
     sharded = run(tmp_path)
     assert same(sharded.model, stored)
-    assert {name for name, _ in sharded.tensors()} == set(stored)
+    assert {name for name, _ in sharded.tensors({})} == set(stored)
 
 
 def test_pickles_of_tensors_are_read(copy_of_llama: Path, run: Load) -> None:
@@ -66,14 +66,14 @@ def test_pickles_of_tensors_are_read(copy_of_llama: Path, run: Load) -> None:
     (copy_of_llama / "model.safetensors").unlink()
     loaded = run(copy_of_llama)
     assert same(loaded.model, stored)
-    assert {name for name, _ in loaded.tensors()} == set(stored)
+    assert {name for name, _ in loaded.tensors({})} == set(stored)
 
 
 def test_the_dtype_is_as_stored_or_as_asked(copy_of_llama: Path, run: Load) -> None:
     run(copy_of_llama, dtype="bf16").model.save_pretrained(copy_of_llama)
     assert run(copy_of_llama).model.dtype is torch.bfloat16
     assert run(copy_of_llama, dtype="float32").model.dtype is torch.float32
-    assert {t.dtype for _, t in run(copy_of_llama, dtype="float32").tensors()} == {torch.bfloat16}
+    assert {t.dtype for _, t in run(copy_of_llama, dtype="float32").tensors({})} == {torch.bfloat16}
 
 
 def test_without_architectures_it_is_the_base_model(copy_of_llama: Path, run: Load) -> None:
@@ -187,7 +187,7 @@ class TestWeightsOnly:
     ) -> None:
         alone = tensors_alone(llama_dir)
         stored = load_file(llama_dir / "model.safetensors")
-        assert {n: t.tolist() for n, t in alone.tensors()} == {
+        assert {n: t.tolist() for n, t in alone.tensors({})} == {
             n: t.tolist() for n, t in stored.items()
         }
         assert (alone.class_name, alone.model_type) == ("LlamaForCausalLM", "llama")
@@ -199,13 +199,13 @@ class TestWeightsOnly:
         (copy_of_llama / "config.json").unlink()
         alone = tensors_alone(copy_of_llama)
         assert (alone.class_name, alone.model_type) == (None, None)
-        assert len(list(alone.tensors())) == len(load_file(copy_of_llama / "model.safetensors"))
+        assert len(list(alone.tensors({}))) == len(load_file(copy_of_llama / "model.safetensors"))
 
     def test_nor_a_quantisation_backend(
         self, copy_of_llama: Path, tensors_alone: LoadTensors
     ) -> None:
         change(copy_of_llama, quantization_config={"quant_method": "gptq", "bits": 4})
-        assert dict(tensors_alone(copy_of_llama).tensors())
+        assert dict(tensors_alone(copy_of_llama).tensors({}))
 
 
 class TestErrors:

@@ -80,7 +80,7 @@ def test_functions_classes_methods_and_modules_will_do(
     assert loaded.model.norm.weight.shape == (width,)
     assert not loaded.model.training
     assert (loaded.config, loaded.tokenizer, loaded.model_type) == (None, None, None)
-    assert [n for n, _ in loaded.tensors()] == [
+    assert [n for n, _ in loaded.tensors({})] == [
         "norm.weight",
         "norm.bias",
         "fc.weight",
@@ -137,7 +137,7 @@ def test_the_dtype_can_be_set(file: Path, run: Load) -> None:
 def test_weights_only_gives_the_state_dict(file: Path) -> None:
     alone = load(Request(target=f"{file}:build", weights_only=True))
     assert isinstance(alone, WeightsOnly)
-    assert len(dict(alone.tensors())) == 4
+    assert len(dict(alone.tensors({}))) == 4
 
 
 @pytest.mark.parametrize(
@@ -189,4 +189,4 @@ def test_a_live_module_is_left_as_it_is() -> None:
     assert runnable.model is model
     assert model.training
     assert runnable.class_name == "Sequential"
-    assert all(not tensor.requires_grad for _, tensor in runnable.tensors())
+    assert all(not tensor.requires_grad for _, tensor in runnable.tensors({}))

@@ -107,7 +107,7 @@ class TestTensors:
         alone = load(Request(target=str(packed), weights_only=True))
         assert isinstance(alone, WeightsOnly)
         assert alone.model_type == "llama"
-        found = dict(alone.tensors())
+        found = dict(alone.tensors({}))
         reader = gguf.GGUFReader(packed)
         assert list(found) == [tensor.name for tensor in reader.tensors]
         for tensor in reader.tensors:
@@ -130,7 +130,7 @@ class TestTensors:
         writer.write_tensors_to_file()
         writer.close()
         alone = load(Request(target=str(path), weights_only=True))
-        ((_, found),) = alone.tensors()
+        ((_, found),) = alone.tensors({})
         assert found.dtype is dtype
         assert torch.equal(found, stored)
 
@@ -219,7 +219,7 @@ def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
         load(Request(target=str(path)))
     assert "--weights-only" in str(caught.value.hint)
     alone = load(Request(target=str(path), weights_only=True))
-    assert [name for name, _ in alone.tensors()] == ["a"]
+    assert [name for name, _ in alone.tensors({})] == ["a"]
 
 
 @pytest.mark.parametrize("package", ["gguf", "accelerate"])

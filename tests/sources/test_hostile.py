@@ -53,7 +53,7 @@ def test_a_pickle_with_code_is_refused(
     hostile_pickle(path, trace_of_code, archive=archive)
     with pytest.raises(LoadError) as caught:
         result = load(Request(target=str(copy_of_llama), weights_only=weights_only))
-        list(result.tensors())
+        list(result.tensors({}))
     assert not trace_of_code.exists()
     assert f"{path} is a pickle that holds more than tensors" in caught.value.what
     assert "not unpickled" in caught.value.what
@@ -165,5 +165,5 @@ def test_names_with_escapes_and_markup_are_kept_as_they_are(
     save_file(stored | {name: torch.ones(2)}, copy_of_llama / "model.safetensors")
     loaded = run(copy_of_llama)
     assert loaded.loading.unexpected == (name,)
-    assert name in dict(loaded.tensors())
+    assert name in dict(loaded.tensors({}))
     assert "\x1b" not in "".join(capfd.readouterr())

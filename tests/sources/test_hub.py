@@ -41,7 +41,7 @@ def test_what_the_cache_has_is_loaded(run: Load) -> None:
     loaded = run("org/llama")
     assert loaded.class_name == "LlamaForCausalLM"
     assert loaded.tokenizer is not None
-    assert len(dict(loaded.tensors())) > 10
+    assert len(dict(loaded.tensors({}))) > 10
 
 
 @pytest.mark.usefixtures("cached_llama")
@@ -101,7 +101,7 @@ def test_only_the_first_kind_of_weights_is_fetched(remote: Remote) -> None:
 def test_pickles_are_fetched_where_there_is_nothing_else(remote: Remote) -> None:
     (remote.files / "model.safetensors").rename(remote.files / "pytorch_model.bin")
     with pytest.raises(LoadError):  # it holds no pickle, but it is found
-        list(load(Request(target="org/llama", weights_only=True)).tensors())
+        list(load(Request(target="org/llama", weights_only=True)).tensors({}))
     assert (remote.local / "pytorch_model.bin").exists()
 
 
