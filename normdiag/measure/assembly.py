@@ -54,6 +54,14 @@ def assemble(passes: list[Pass], rows: Sequence[Rows]) -> Assembly:
             if add in done.sites.adds:
                 adds[name].append((done.sites.adds[add], own))
     assembly = Assembly(passes, described[0], learned, dict(norms), dict(adds))
+    unkept = sorted(set(described[0].adds.values()) - set(adds))
+    if unkept:
+        assembly.skipped.append(
+            Skipped(
+                what=", ".join(unkept[:8]) + (", .." if len(unkept) > 8 else ""),
+                why="another residual add ran between the branches that are summed here",
+            )
+        )
     known = {*described[0].norms.values(), *described[0].adds.values()}
     later = sorted({*norms, *adds} - known)
     if later:

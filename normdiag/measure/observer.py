@@ -74,8 +74,8 @@ class SiteObserver:
     recent: dict[Node, torch.Tensor] = field(default_factory=dict)
     """The latest add and norm results: one of them is what the head receives."""
     _slab: Slab = field(default_factory=Slab)
-    _latest: dict[AddFound, tuple[torch.Tensor, torch.Tensor]] = field(default_factory=dict)
-    """Operands of the latest two adds: a second branch of the same stream value may follow."""
+    _latest: tuple[AddFound, torch.Tensor, torch.Tensor] | None = None
+    """Operands of the latest add: a second branch of the same stream value may follow."""
 
     def wants_operand(self, op: str, args: tuple[Any, ...]) -> bool:
         if op not in ADDITIONS or len(args) < 2:
@@ -180,11 +180,11 @@ class SiteObserver:
     def _add(self, add: AddFound, args: tuple[Any, ...], output: torch.Tensor) -> None:
         skip, branch = args[add.skip_index], args[1 - add.skip_index]
         if add.absorbed is not None:
-            earlier = self._latest.get(add.absorbed)
             self.adds.pop(add.absorbed, None)
-            if earlier is None:
+            if self._latest is None or self._latest[0] is not add.absorbed:
                 return
-            skip, branch = earlier[0], earlier[1] + args[add.node.args.index(add.branches[-1])]
+            _, skip, earlier = self._latest
+            branch = earlier + args[add.node.args.index(add.branches[-1])]
         elif add.node.op == "sub":
             skip, branch = (skip, -branch) if add.skip_index == 0 else (-skip, branch)
         elif add.node.op in ("lerp", "addcmul"):
@@ -193,15 +193,15 @@ class SiteObserver:
             branch = branch * add.node.kwargs["alpha"]
         if branch.shape != output.shape:
             branch = branch.expand_as(output)
-        self._latest[add] = (skip, branch)
-        while len(self._latest) > 2:
-            del self._latest[next(iter(self._latest))]
+        self._latest = (add, skip, branch)
         axis = feature_axis(add.branches[-1])
         lead = _lead(output, (axis,))
         x, u, y = (to_rows(t, (axis,)) for t in (skip, branch, output))
         tokens = self.layout_of(add.node).tokens(lead)
         statistics = add_rows(x, u, y, tokens, self._slab) if self.wanted.stream else None
         picked = self.sampler.rows(y.shape[0], tokens.valid, y.device)
+        if self.sampler.size is not None:  # three rows a token: half the tokens do
+            picked = picked[::2]
         kept = self._slab.rows
         self.adds[add] = AddRecord(
             add, tokens, statistics, picked,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import torch
 
-_BLOCK_BYTES = 1 << 21
+_BLOCK_BYTES = 1 << 19
 
 
 class Slab:
