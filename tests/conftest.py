@@ -1,0 +1,7 @@
+"""What all tests run under, in the processes that they start as well."""
+
+import os
+
+# The models are small: threads of torch would spend their time waiting for each other, several
+# times as long as the work takes where the machine is busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
