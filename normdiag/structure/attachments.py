@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from normdiag.graph import Node
 from normdiag.structure.flow import Factor, between, origin, step_back
-from normdiag.structure.forms import NormFound
+from normdiag.structure.forms import NormFound, axes_of
 from normdiag.structure.layers import Layers
-from normdiag.structure.operations import is_contraction, is_score_product, mixes_tokens
+from normdiag.structure.operations import ATTENTION, is_contraction, is_score_product, mixes_tokens
 from normdiag.structure.residuals import AddFound, summands
 from normdiag.structure.streams import Chain, Link, StreamFinder
 
@@ -30,6 +30,8 @@ class AddFacts:
     is_parallel: bool
     skip_factors: tuple[Factor, ...]
     branch_factors: tuple[Factor, ...]
+    is_interpolation: bool = False
+    """x + a (F(x) - x): the branch takes the stream off again."""
 
 
 @dataclass(slots=True)
@@ -52,9 +54,14 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
         _facts(add, layer, finder) for add, layer in zip(chain.adds, layers.of_add, strict=True)
     ]
     embedding: tuple[NormFound, ...] = ()
+    between_passes: list[NormFound] = []
     for i, link in enumerate(chain.links):
         owned_by_next = ownership[i]
         facts[i].skip_factors = _skip_factors(chain.adds[i], finder)
+        if i and layers.frames[0] is not None:
+            apart = [n for n in link.norms if layers.layer_of(n.node) is None]
+            between_passes += apart
+            link = replace(link, norms=tuple(n for n in link.norms if n not in apart))
         if not link.norms:
             continue
         if i == 0:
@@ -66,6 +73,7 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
         else:
             facts[i - 1].stream_norms = link.norms[::-1]
     last, final = _after_last(chain, layers, finder)
+    final = final or tuple(between_passes)
     facts[-1].stream_norms = last
     regions = {a: finder.regions[a] for a in chain.adds}
     return StackFacts(chain, layers, facts, embedding, final, regions)
@@ -118,7 +126,11 @@ def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
         found, scales, node = _branch_end(branch, finder)
         outputs += [n for n in found if n.node in region]
         factors += scales
-        terms += summands(branch, add.root) if not found else [node]
+        summed = summands(node, add.root)
+        if len(summed) > 1:
+            ends = [_branch_end(term, finder)[0] for term in summed]
+            outputs += [n for end in ends for n in end if n.node in region]
+        terms += summed
     inside = [n for n in finder.norm_of.values() if n.node in region and n not in outputs]
     inputs = [n for n in inside if _reads_stream(n, add)]
     rest = [n for n in inside if n not in inputs]
@@ -127,8 +139,15 @@ def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
     count, parallel = _branches(terms, add)
     return AddFacts(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
-        count, parallel, (), tuple(factors),
+        count, parallel, (), tuple(factors), any(_takes_off(t, add) for t in terms),
     )  # fmt: skip
+
+
+def _takes_off(term: Node, add: AddFound) -> bool:
+    """Whether a branch ends in less the stream itself."""
+    if term.op != "sub" or len(term.parents) != 2:
+        return False
+    return origin(term.parents[1]).node is add.root
 
 
 def _branch_end(branch: Node, finder: StreamFinder) -> tuple[list[NormFound], list[Factor], Node]:
@@ -160,13 +179,15 @@ def _reads_stream(norm: NormFound, add: AddFound) -> bool:
 
 
 def _is_qk(norm: NormFound, region: set[Node]) -> bool:
-    """Whether the norm's output meets a score product before any weight does."""
+    """Whether the norm's output meets a product of tokens with tokens before any weight does."""
+    if norm.kind == "batchnorm":
+        return False
     output = norm.output or norm.node
     reached = {output}
     for node in sorted((n for n in region if n.index > output.index), key=lambda n: n.index):
         if not any(p in reached for p in node.parents):
             continue
-        if is_score_product(node):
+        if is_score_product(node) and (node.op in ATTENTION or min(node.shape[-2:]) > 1):
             return True
         if not is_contraction(node):
             reached.add(node)
@@ -215,7 +236,17 @@ def _after_last(
 
 def _source_is(norm: NormFound, value: Node) -> bool:
     start = origin(norm.source).node
+    while start is not value and _pools(start):
+        start = origin(start.parents[0]).node
     return start is value or start is origin(value).node
+
+
+def _pools(node: Node) -> bool:
+    """Whether tokens are averaged or chosen, feature by feature."""
+    if node.op in ("mean", "amax", "max"):
+        axes = axes_of(node.parents[0], node.args[1] if len(node.args) > 1 else None)
+        return -1 not in axes
+    return "_pool" in node.op
 
 
 __all__ = ["AddFacts", "Link", "StackFacts", "attach"]

@@ -151,12 +151,7 @@ def _stack(
     attachments: dict[NormFound, Attachment],
 ) -> Stack:
     placement, note = placement_of_stack(stack)
-    placed = [
-        n
-        for f in stack.adds
-        for n in (*f.input_norms, *f.output_norms, *f.stream_norms, *f.skip_norms)
-    ]
-    kinds = Counter(n.kind for n in placed)
+    kinds = Counter(n.kind for _, n in counted_norms(stack))
     kind: NormKind | None = kinds.most_common(1)[0][0] if kinds else None  # type: ignore[assignment]
     embedding = next(
         (
@@ -197,12 +192,17 @@ def _starts(norm: NormFound, stack: StackFacts) -> bool:
 
 def norms_per_layer(stack: StackFacts) -> int:
     """The most frequent number of placed norms over the layers."""
+    return _most_frequent(Counter(layer for layer, _ in counted_norms(stack)), stack)
+
+
+def counted_norms(stack: StackFacts) -> set[tuple[int, NormFound]]:
+    """The norms that place the adds; where there is none of them, those inside the branches."""
     placed = {
         (f.layer, n)
         for f in stack.adds
         for n in (*f.input_norms, *f.output_norms, *f.stream_norms, *f.skip_norms)
     }
-    return _most_frequent(Counter(layer for layer, _ in placed), stack)
+    return placed or {(f.layer, n) for f in stack.adds for n in f.inner_norms}
 
 
 def _most_frequent(per_layer: Counter[int], stack: StackFacts) -> int:

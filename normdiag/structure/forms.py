@@ -96,6 +96,7 @@ class NormFound:
     """The mean that was subtracted, where it is a node of its own."""
     groups: int = 1
     fused: bool = False
+    running_mean: Node | None = None
     running_var: Node | None = None
     alpha: Node | None = None
 

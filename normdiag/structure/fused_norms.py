@@ -38,12 +38,13 @@ def _group_norm(node: Node) -> NormFound | None:
 
 def _batch_norm(node: Node) -> NormFound | None:
     x = node.args[0]
-    weight, bias, _mean, variance = _padded(node, 5)[1:]
+    weight, bias, mean, variance = _padded(node, 5)[1:]
     floats = [a for a in node.args[5:] if isinstance(a, float)]
     eps = floats[-1] if floats else None
     axes = (-len(x.shape), *range(2 - len(x.shape), 0))
     found = _found(node, x, "batchnorm", axes, eps, (weight,), (bias,))
     if found is not None:
+        found.running_mean = mean if isinstance(mean, Node) else None
         found.running_var = variance if isinstance(variance, Node) else None
         found.count = x.shape[1]
     return found

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from normdiag.graph import Node
-from normdiag.structure.flow import Factor, computed_from, origin
+from normdiag.structure.flow import Factor, Origin, computed_from, origin
 from normdiag.structure.forms import number
 from normdiag.structure.operations import mixes_tokens
 
@@ -40,6 +40,10 @@ class AddFound:
     @property
     def index(self) -> int:
         return self.node.index
+
+
+_LONGEST_DELAY = 8
+"""How many adds a branch may be late."""
 
 
 class AddFinder:
@@ -76,20 +80,38 @@ class AddFinder:
             return AddFound(
                 node, skip, [branch], i, start.node, _sign(node, i), skip_factors=start.factors
             )
-        earlier = self._by_node.get(start.node)
-        if earlier is None or start.factors or earlier.is_absorbed or is_derived:
+        if is_derived:
             return None
-        if computed_from(branch, earlier.root)[1]:
-            earlier.is_absorbed = True
-            return AddFound(
-                node,
-                earlier.skip,
-                [*earlier.branches, branch],
-                earlier.skip_index,
-                earlier.root,
-                absorbed=earlier,
-                skip_factors=earlier.skip_factors,
-            )
+        return self._continued(node, start, branch, i) or self._delayed(node, skip, branch, i)
+
+    def _continued(self, node: Node, start: Origin, branch: Node, i: int) -> AddFound | None:
+        """(x + u_1) + u_2: a second branch that reads the same x."""
+        earlier = self._by_node.get(start.node)
+        if earlier is None or start.factors or earlier.is_absorbed:
+            return None
+        if not computed_from(branch, earlier.root)[1]:
+            return None
+        earlier.is_absorbed = True
+        return AddFound(
+            node,
+            earlier.skip,
+            [*earlier.branches, branch],
+            earlier.skip_index,
+            earlier.root,
+            absorbed=earlier,
+            skip_factors=earlier.skip_factors,
+        )
+
+    def _delayed(self, node: Node, skip: Node, branch: Node, i: int) -> AddFound | None:
+        """A branch that reads a stream value of some adds ago (a shortcut around them)."""
+        value = origin(skip).node
+        for _ in range(_LONGEST_DELAY):
+            earlier = self._by_node.get(value)
+            if earlier is None:
+                return None
+            value = earlier.root
+            if computed_from(branch, value)[1]:
+                return AddFound(node, skip, [branch], i, value, _sign(node, i))
         return None
 
 
