@@ -22,6 +22,8 @@ class AddRows:
     """<x, u>."""
     skip_out: torch.Tensor
     """<x, y>."""
+    across: torch.Tensor
+    """||y - (<x, y> / <x, x>) x||: the part of y across x, from which small angles are read."""
     max_abs: torch.Tensor
     max_channel: torch.Tensor
     kurtosis: torch.Tensor
@@ -37,8 +39,8 @@ def add_rows(
 ) -> AddRows:
     """Statistics of y = x + u, each (tokens, features)."""
     n, features = out.shape
-    numbers = (slab.empty((n,), torch.float64, out.device) for _ in range(8))
-    xx, uu, yy, xu, xy, kurtosis, max_abs, median_abs = numbers
+    numbers = (slab.empty((n,), torch.float64, out.device) for _ in range(9))
+    xx, uu, yy, xu, xy, across, kurtosis, max_abs, median_abs = numbers
     max_channel = slab.empty((n,), torch.int64, out.device)
     step = chunk_size(features)
     directions = _Directions(tokens, n, features, out.device)
@@ -50,6 +52,7 @@ def add_rows(
         xu[part] = torch.linalg.vecdot(x, u)
         xy[part] = torch.linalg.vecdot(x, y)
         yy[part] = torch.linalg.vecdot(y, y)
+        across[part] = _across(x, y, xy[part] / xx[part])
         kurtosis[part] = _kurtosis(y)
         sizes = out[part].abs()
         top = sizes.max(-1)
@@ -58,9 +61,16 @@ def add_rows(
         directions.take(start, y, yy[part])
     pair_cosine, pairs = directions.pairs()
     return AddRows(
-        xx, uu, yy, xu, xy, max_abs, max_channel, kurtosis, median_abs,
+        xx, uu, yy, xu, xy, across, max_abs, max_channel, kurtosis, median_abs,
         slab.keep(pair_cosine), pairs,
     )  # fmt: skip
+
+
+def _across(x: torch.Tensor, y: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
+    """||y - along x||. An arccos of the cosine would lose half of the digits of a small angle."""
+    rest = y - along[:, None] * x
+    across: torch.Tensor = torch.linalg.vecdot(rest, rest).sqrt_()
+    return across
 
 
 def _kurtosis(y: torch.Tensor) -> torch.Tensor:

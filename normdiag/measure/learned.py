@@ -24,16 +24,20 @@ class LearnedValues:
 
     def gain_vector(self, norm: NormFound) -> torch.Tensor | None:
         """The effective gain as (features,) in float64, None for a norm without one."""
-        return self._vector(norm, norm.gains)
+        return self.vector(norm, norm.gains)
 
     def bias_vector(self, norm: NormFound) -> torch.Tensor | None:
         """The bias as (features,) in float64, None for a norm without one."""
-        return self._vector(norm, norm.biases)
+        return self.vector(norm, norm.biases)
 
-    def _vector(self, norm: NormFound, parts: list[Node | float]) -> torch.Tensor | None:
+    def vector(self, norm: NormFound, parts: list[Node | float]) -> torch.Tensor | None:
+        """The product of `parts` (gains, or the one bias), flat, in float64."""
         product: torch.Tensor | None = None
         for part in parts:
-            value = self._values.get(part) if isinstance(part, Node) else torch.tensor(part)
+            if isinstance(part, Node):
+                value = self._values.get(part)
+            else:
+                value = torch.tensor(part, dtype=torch.float64)
             if value is None or value.device.type == "meta":
                 return None
             flat = value.detach().double().cpu().reshape(-1)

@@ -17,9 +17,12 @@ from normdiag.capture.sourceline import source_line
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
 from normdiag.graph import Node
 from normdiag.measure.forward import bind, call, quiet_model
+from normdiag.measure.learned import is_learned
+from normdiag.measure.padding import tensors_of
 from normdiag.sources.batch import Batch
 from normdiag.structure.describe import Sites
 from normdiag.structure.operations import MASKING
+from normdiag.structure.residuals import AddFound
 
 _MASK_MAKERS = MASKING | {"full", "full_like", "fill", "scalar_tensor", "new_full", "triu", "tril"}
 
@@ -53,7 +56,7 @@ class _Watch:
         ]
         has_nan = bool(output.isnan().any())
         data = [a for n, a in operands if n.is_data]
-        made_here = all(bool(a.isfinite().all()) for a in data)
+        made_here = all(bool(a.isfinite().all()) for a in data) and not _is_masked(node, operands)
         made_nan = has_nan and not any(bool(a.isnan().any()) for a in data)
         if not made_here and not made_nan:
             return
@@ -64,22 +67,33 @@ class _Watch:
                 node,
                 "nan" if has_nan else "inf",
                 int(output.numel() - output.isfinite().sum()),
-                tuple(_operand(n, a) for n, a in operands),
+                tuple(_operand(_name(n), a) for n, a in operands),
                 _exact(node, operands),
                 source_line(),
             )
         )
 
 
-def _operand(node: Node, tensor: torch.Tensor) -> Operand:
+def _is_masked(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> bool:
+    """Whether an infinity is only passed on by adding a mask that no input and no weight made."""
+    return node.op in ("add", "sub") and any(
+        not n.is_data and not is_learned(n) and bool(a.isinf().any()) for n, a in operands
+    )
+
+
+def _operand(name: str, tensor: torch.Tensor) -> Operand:
     finite = tensor.detach().double()
     finite = finite[finite.isfinite()]
     return Operand(
-        name=node.name or f"{node.frame.path or 'model'}/{node.op}",
+        name=name,
         min=float(finite.min()) if finite.numel() else None,
         max=float(finite.max()) if finite.numel() else None,
         nonfinite=int(tensor.numel() - finite.numel()),
     )
+
+
+def _name(node: Node) -> str:
+    return node.name or f"{node.frame.path or 'model'}/{node.op}"
 
 
 def _exact(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> float | None:
@@ -99,11 +113,30 @@ def locate(model: nn.Module, batch: Batch, sites: Sites) -> FirstNonFinite | Non
         with recorder:
             call(model, batch)
     if not watch.suspects:
-        return None
-    found = watch.suspects[0]
-    if found.kind == "inf" and _only_masks(found):
-        found = next((s for s in watch.suspects if s.kind == "nan"), found)
-    return _told(found, sites)
+        return _given(batch)
+    found = next((s for s in watch.suspects if s.kind == "nan" or not _only_masks(s)), None)
+    return _told(found or watch.suspects[0], sites)
+
+
+def _given(batch: Batch) -> FirstNonFinite | None:
+    """An input that was not finite when it came: no operation is to blame."""
+    named = {f"argument {i}": v for i, v in enumerate(batch.args)} | dict(batch.inputs)
+    for name, value in named.items():
+        for _, tensor in tensors_of(name, value):
+            if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+                operand = _operand(name, tensor)
+                return FirstNonFinite(
+                    operation="input",
+                    module=name,
+                    line=None,
+                    site=None,
+                    layer=None,
+                    kind="nan" if bool(tensor.isnan().any()) else "inf",
+                    count=operand.nonfinite,
+                    operands=(operand,),
+                    exact_max=None,
+                )
+    return None
 
 
 def _only_masks(suspect: _Suspect) -> bool:
@@ -119,9 +152,18 @@ def _only_masks(suspect: _Suspect) -> bool:
     return True
 
 
+def _indices(add: AddFound) -> set[int]:
+    """The numbers of all the additions that one write-back is."""
+    indices = {add.index}
+    while add.absorbed is not None:
+        add = add.absorbed
+        indices.add(add.index)
+    return indices
+
+
 def _told(suspect: _Suspect, sites: Sites) -> FirstNonFinite:
     node = suspect.node
-    site = next((i for a, i in sites.adds.items() if a.index == node.index), None)
+    site = next((i for a, i in sites.adds.items() if node.index in _indices(a)), None)
     layer = None
     for norm, name in sites.norms.items():
         last = norm.output or norm.node

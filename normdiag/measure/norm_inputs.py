@@ -21,14 +21,20 @@ _CONSTANT = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Denominator:
-    """s of one norm: sqrt(c m2 + eps), or sqrt(c m2) + eps, or max(sqrt(c m2), eps)."""
+    """s of one norm: sqrt(c m2 + eps), or sqrt(c m2) + eps, or max(sqrt(c m2), eps).
+
+    A DyT, tanh(a x), divides by nothing: 1/s is a, by which it multiplies small x at most.
+    """
 
     eps: float
     variance_scale: float
     place: str
+    slope: float | None = None
 
     def s(self, m2: Numbers) -> Numbers:
         """What the norm divides by."""
+        if self.slope is not None:
+            return np.full_like(m2, 1.0 / self.slope)
         scaled = self.variance_scale * m2
         if self.place == "outside":
             return np.asarray(np.sqrt(scaled) + self.eps)
@@ -39,6 +45,8 @@ class Denominator:
     def eps_share(self, m2: Numbers) -> Numbers:
         """How much of the denominator is epsilon: eps / (m2 + eps) where it is under the root."""
         with np.errstate(invalid="ignore", divide="ignore"):
+            if self.slope is not None:
+                return np.zeros_like(m2)
             if self.place == "outside":
                 return np.asarray(self.eps / self.s(m2))
             if self.place == "floor":
@@ -48,6 +56,8 @@ class Denominator:
     @property
     def bound(self) -> float | None:
         """The largest 1/s there can be."""
+        if self.slope is not None:
+            return self.slope
         if self.eps <= 0:
             return None
         return 1 / self.eps if self.place != "inside" else float(self.eps**-0.5)
@@ -55,7 +65,9 @@ class Denominator:
 
 def denominator(norm: NormFound, learned: LearnedValues) -> Denominator:
     """The denominator as it was found."""
-    return Denominator(learned.eps(norm) or 0.0, norm.variance_scale, norm.eps_place)
+    alpha = None if norm.alpha is None else learned.values(norm.alpha)
+    slope = None if alpha is None else abs(float(alpha))
+    return Denominator(learned.eps(norm) or 0.0, norm.variance_scale, norm.eps_place, slope)
 
 
 def measure_norm(
@@ -81,7 +93,9 @@ def measure_norm(
     with np.errstate(invalid="ignore", divide="ignore"):
         energy = np.where(square > 0, _row_length(seen) * mean**2 / square, 0.0)
         amplification = 1.0 / divisor.s(m2)
-    offset = np.sum([_host(s.offset) for _, s in seen], axis=0) / tokens
+    vectors = sum(s.vectors for _, s in seen)
+    offset = np.sum([_host(s.offset) for _, s in seen], axis=0) / vectors
+    mean_square = float(square.sum()) / vectors
     channels = np.max([_host(s.channel_max) for _, s in seen], axis=0)
     constant = _constants(m2, divisor)
     return NormMeasurement(
@@ -95,7 +109,7 @@ def measure_norm(
             bound=divisor.bound,
         ),
         mean_energy=float(energy.mean()),
-        offset_share=_share(float(offset @ offset), float(square.mean())),
+        offset_share=_share(float(offset @ offset), mean_square),
         max_abs=float(channels.max()),
         top_channels=_top(channels),
         constant=constant,

@@ -23,6 +23,15 @@ class NormRows:
     """max over valid rows of |x|, per channel."""
     offset: torch.Tensor
     """Sum over valid rows of x, per channel."""
+    vectors: int
+    """How many vectors over channels `offset` is a sum of."""
+
+    def by_channel(self, vectors: torch.Tensor) -> None:
+        """Take what is said per channel from (vectors, channels): in the rows of a batch or a group
+        norm a column is no channel."""
+        self.channel_max = vectors.abs().amax(0).double()
+        self.offset = vectors.sum(0, dtype=torch.float64)
+        self.vectors = vectors.shape[0]
 
 
 def norm_rows(
@@ -52,7 +61,7 @@ def norm_rows(
     channel_max = slab.empty((features,), torch.float64, rows.device).zero_()
     if kept.shape[0]:
         channel_max.copy_(kept.abs().amax(0))
-    return NormRows(mean, m2, square, channel_max, offset)
+    return NormRows(mean, m2, square, channel_max, offset, kept.shape[0])
 
 
 def _weighted(is_valid: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import nn
 
 from normdiag.capture.sourceline import source_line
 from normdiag.graph import Node
@@ -15,12 +16,23 @@ from normdiag.measure.norm_statistics import NormRows, norm_rows
 from normdiag.measure.rows import Sampler, TokenLayout, Tokens, to_rows
 from normdiag.measure.slab import Slab
 from normdiag.structure.features import feature_axis
-from normdiag.structure.forms import Linear, Moment, NormFound, base, linear
+from normdiag.structure.forms import Linear, Moment, NormFound, Tanh, base, linear
+from normdiag.structure.operations import CASTS
 from normdiag.structure.reading import Reading
 from normdiag.structure.residuals import ADDITIONS, AddFound
 
 SMALL = 1 << 16
 """Learned values and statistics up to this many elements are kept; activations never are."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What is measured of a norm's input."""
+
+    tokens: Tokens
+    statistics: NormRows | None
+    rows: torch.Tensor
+    input_rows: torch.Tensor
 
 
 @dataclass(slots=True)
@@ -74,6 +86,10 @@ class SiteObserver:
     recent: dict[Node, torch.Tensor] = field(default_factory=dict)
     """The latest add and norm results: one of them is what the head receives."""
     _slab: Slab = field(default_factory=Slab)
+    _scaled: torch.Tensor | None = None
+    """x of the latest a x with a learned scalar a: a DyT where a tanh follows."""
+    _tanh: tuple[Tanh, _Seen] | None = None
+    """What was seen of the x of the latest DyT."""
     _latest: tuple[AddFound, torch.Tensor, torch.Tensor] | None = None
     """Operands of the latest add: a second branch of the same stream value may follow."""
 
@@ -98,6 +114,7 @@ class SiteObserver:
                 self._norm(norm, node, args)
             self._norm_output(norm, output)
             return
+        self._dyt_input(node, args, output)
         if isinstance(node.form, Moment) and output.numel() <= SMALL:
             self.values[node] = output
         elif node.op in ("mul", "div", "add", "addcmul"):
@@ -131,21 +148,52 @@ class SiteObserver:
             ):
                 self.values.setdefault(operand, value)
 
-    def _norm(self, norm: NormFound, node: Node, args: tuple[Any, ...]) -> None:
-        if norm.kind == "dyt":
+    def _dyt_input(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
+        """The x of tanh(a x) is there where a x is made, before anything tells of a norm."""
+        if isinstance(node.form, Tanh):
+            if self._scaled is not None and self._scaled.shape == node.shape:
+                self._tanh = (node.form, self._see(node, self._scaled, (-1,)))
+        elif node.op in CASTS:
             return
-        x = self._input_of(norm, node, args)
-        if x is None:
-            return
-        rows = to_rows(x, norm.axes, norm.groups)
-        tokens = self.layout_of(node).tokens(_lead(x, norm.axes), norm.groups)
+        self._scaled = None
+        if node.op in ("mul", "multiply") and len(node.parents) == 2:
+            for x, scalar in (args[:2], args[1::-1]):
+                if isinstance(scalar, nn.Parameter) and scalar.shape in ((), (1,)):
+                    is_kept = isinstance(x, torch.Tensor) and x is not output and x.dim() > 1
+                    self._scaled = x if is_kept else None
+
+    def _see(
+        self, node: Node, x: torch.Tensor, axes: tuple[int, ...], norm: NormFound | None = None
+    ) -> _Seen:
+        """Statistics and sampled rows of x. Batch norms have a row per channel, not per token."""
+        groups = 1 if norm is None else norm.groups
+        rows = to_rows(x, axes, groups)
+        if norm is not None and norm.kind == "batchnorm":
+            tokens = Tokens(None, 1, rows.shape[0], 1, "batch")
+        else:
+            tokens = self.layout_of(node).tokens(_lead(x, axes), groups)
         statistics = None
         if self.wanted.norms:
-            statistics = norm_rows(rows, norm.is_centred, tokens.valid, self._slab)
+            is_centred = norm is not None and norm.is_centred
+            statistics = norm_rows(rows, is_centred, tokens.valid, self._slab)
+            if norm is not None and norm.kind in ("batchnorm", "groupnorm"):
+                channels = (1 - x.dim(),)
+                valid = self.layout_of(node).tokens(_lead(x, channels)).valid
+                vectors = to_rows(x, channels)
+                statistics.by_channel(vectors if valid is None else vectors[valid])
         picked = self.sampler.rows(rows.shape[0], tokens.valid, rows.device)
-        self.norms[norm] = NormRecord(
-            norm, tokens, statistics, picked, self._slab.rows(rows, picked)
-        )
+        return _Seen(tokens, statistics, picked, self._slab.rows(rows, picked))
+
+    def _norm(self, norm: NormFound, node: Node, args: tuple[Any, ...]) -> None:
+        if norm.kind == "dyt":
+            seen = self._tanh[1] if self._tanh and self._tanh[0].source is norm.source else None
+        else:
+            x = self._input_of(norm, node, args)
+            seen = None if x is None else self._see(node, x, norm.axes, norm)
+        if seen is not None:
+            self.norms[norm] = NormRecord(
+                norm, seen.tokens, seen.statistics, seen.rows, seen.input_rows
+            )
 
     def _input_of(self, norm: NormFound, node: Node, args: tuple[Any, ...]) -> torch.Tensor | None:
         """x itself, from the operand that is normalised."""

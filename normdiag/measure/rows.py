@@ -60,10 +60,13 @@ class Tokens:
     per_token: int
     """Rows per token (heads of a q/k norm, groups)."""
     order: str
-    """"batch": rows run sequence by sequence; "time": position by position."""
+    """"batch": rows run sequence by sequence; "time": position by position; "head": head by head
+    of one sequence, position by position."""
 
     def token_of(self, row: int) -> tuple[int, int]:
         """Sequence and position of a row."""
+        if self.order == "head":
+            return row // (self.per_token * self.positions), row % self.positions
         token = row // self.per_token
         if self.order == "time":
             return token % self.sequences, token // self.sequences
@@ -98,11 +101,11 @@ class TokenLayout:
         if lead[:2] == (s, b):
             mask = None if self._mask is None else self._mask.T
             return Tokens(self._valid(mask, rows // (b * s)), b, s, rows // (b * s), "time")
-        if len(lead) == 3 and lead[0] == b and lead[2] == s:  # (batch, heads, positions)
+        if groups == 1 and len(lead) == 3 and (lead[0], lead[2]) == (b, s):
             mask = None
             if self._mask is not None:
                 mask = self._mask[:, None, :].expand(b, lead[1], s)
-            return Tokens(self._valid(mask, groups), b * lead[1], s, groups, "batch")
+            return Tokens(self._valid(mask, 1), b, s, lead[1], "head")
         first = lead[0] if len(lead) > 1 else 1
         return Tokens(None, first, rows // max(first, 1), 1, "batch")
 

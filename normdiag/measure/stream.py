@@ -66,8 +66,8 @@ def _numbers(record: AddRecord, rows: AddRows, own: Rows) -> tuple[Numbers, ...]
     skip, branch, out = np.sqrt(xx), np.sqrt(uu), np.sqrt(yy)
     with np.errstate(invalid="ignore", divide="ignore"):
         cosine = np.where((skip > 0) & (branch > 0), xu / (skip * branch), 0.0)
-        turn = np.where((skip > 0) & (out > 0), xy / (skip * out), 1.0)
-        angle = np.degrees(np.arccos(np.clip(turn, -1.0, 1.0)))
+        turn = np.arctan2(_host(rows.across)[valid], xy / skip)
+        angle = np.degrees(np.where((skip > 0) & (out > 0), turn, 0.0))
     where = np.array([tokens.token_of(int(r)) for r in valid]).reshape(-1, 2)
     return (
         skip, branch, out, cosine, angle,

@@ -44,20 +44,31 @@ class GroupSpectrum:
                 f"got inputs of shape {tuple(x.shape)}",
                 "prepare it for the number of positions that the inputs have",
             )
-        rows = x.reshape(len(x), self.groups, features)
-        parts = {k: norm.extremes(rows[:, k]) for k, norm in self.others.items()}
-        alike = rows[:, self.alike.to(x.device)].reshape(len(x) * len(self.alike), features)
-        shared = self.unit.extremes(alike)
+        group = torch.arange(self.groups).repeat(len(x))
+        found = self.of_rows(x.reshape(len(x) * self.groups, features), group)
 
-        def gather(name: str) -> Tensor:
-            out = torch.empty(len(x), self.groups, dtype=torch.float64)
-            level = 1.0 if name in ("kappa", "rank") else self.level
-            out[:, self.alike] = getattr(shared, name).view(len(x), len(self.alike)) * level
-            for k, part in parts.items():
-                out[:, k] = getattr(part, name)
-            return out
+        def shaped(name: str) -> Tensor:
+            values: Tensor = getattr(found, name)
+            return values.view(len(x), self.groups)
 
-        return Extremes(**{field.name: gather(field.name) for field in fields(Extremes)})
+        return Extremes(**{field.name: shaped(field.name) for field in fields(Extremes)})
+
+    def of_rows(self, rows: Tensor, group: Tensor) -> Extremes:
+        """The extremes of single groups: rows (R, features), group (R,) says which one each is."""
+        levels = torch.zeros(self.groups, dtype=torch.float64)
+        levels[self.alike] = self.level
+        level = levels[group]
+        parts = [(level > 0, self.unit)]
+        parts += [(group == k, norm) for k, norm in self.others.items()]
+        out = {
+            field.name: torch.empty(len(rows), dtype=torch.float64) for field in fields(Extremes)
+        }
+        for at, norm in parts:
+            found = norm.extremes(rows[at.to(rows.device)])
+            for name, values in out.items():
+                times = level[at] if norm is self.unit and name not in ("kappa", "rank") else 1.0
+                values[at] = getattr(found, name) * times
+        return Extremes(**out)
 
 
 def prepare_groups(

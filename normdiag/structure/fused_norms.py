@@ -44,10 +44,16 @@ def _batch_norm(node: Node) -> NormFound | None:
     axes = (-len(x.shape), *range(2 - len(x.shape), 0))
     found = _found(node, x, "batchnorm", axes, eps, (weight,), (bias,))
     if found is not None:
-        found.running_mean = mean if isinstance(mean, Node) else None
-        found.running_var = variance if isinstance(variance, Node) else None
+        if not _by_batch(node):
+            found.running_mean = mean if isinstance(mean, Node) else None
+            found.running_var = variance if isinstance(variance, Node) else None
         found.count = x.shape[1]
     return found
+
+
+def _by_batch(node: Node) -> bool:
+    """Whether the batch's own statistics are used although running ones are given."""
+    return node.op == "_batch_norm_with_update" or node.args[5:6] == (True,)
 
 
 def _padded(node: Node, length: int) -> tuple[Any, ...]:
