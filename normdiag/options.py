@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from normdiag.errors import UsageError
@@ -24,6 +25,8 @@ class Options:
     trust_remote_code: bool = False
     random_init: bool = False
     weights_only: bool = False
+    adapter: str | Path | None = None
+    """The directory of a LoRA that is merged into the target."""
     measure: tuple[str, ...] = MEASURES
     texts: tuple[str, ...] | None = None
     ids: tuple[tuple[int, ...], ...] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normdiag.options import Options
@@ -49,8 +50,11 @@ def _report(
 
 def _load(target: str | nn.Module, options: Options, progress: Progress) -> Runnable | WeightsOnly:
     if not isinstance(target, str):
+        from normdiag.sources.adapter import refuse_for_module
         from normdiag.sources.factory import of_module
 
+        if options.adapter is not None:
+            refuse_for_module(options.adapter)
         return of_module(target)
     request = Request(
         target=target,
@@ -61,6 +65,7 @@ def _load(target: str | nn.Module, options: Options, progress: Progress) -> Runn
         trust_remote_code=options.trust_remote_code,
         random_init=options.random_init,
         weights_only=options.weights_only,
+        adapter=None if options.adapter is None else Path(options.adapter).expanduser(),
     )
     steps = _Steps(f"loading {target}", progress)
     loaded = load(request, steps.step)

@@ -92,6 +92,9 @@ class Loading:
     weights_only: Annotated[
         bool, typer.Option("--weights-only", help="Look at the stored tensors only; run nothing.")
     ] = False
+    adapter: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Merge this LoRA into the target (peft).")
+    ] = None
     trust_remote_code: Annotated[
         bool,
         typer.Option("--trust-remote-code", help="Let the checkpoint's own Python code run."),

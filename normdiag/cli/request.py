@@ -80,6 +80,7 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         trust_remote_code=loading.trust_remote_code,
         random_init=loading.random_init,
         weights_only=loading.weights_only,
+        adapter=loading.adapter,
         chat=probe.chat,
         special_tokens=not probe.no_special_tokens,
         all_tokens=observing.measuring.all_tokens,

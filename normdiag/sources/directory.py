@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normdiag.errors import LoadError
 from normdiag.evidence.subject import Loading
+from normdiag.sources.adapter import refuse_adapter
 from normdiag.sources.config_file import ConfigFile, read_config
 from normdiag.sources.interface import Progress, Request, Runnable, WeightsOnly
 from normdiag.sources.reference import Reference
@@ -90,23 +90,6 @@ def no_config(what: str) -> LoadError:
         f"{what}: nothing says what model the weights belong to",
         "put the model's config.json there; --weights-only looks at the tensors without it; "
         "a factory (file.py:function) can build any module",
-    )
-
-
-def refuse_adapter(folder: Path) -> None:
-    """Raise LoadError for a LoRA: alone it is no model, and its base is elsewhere."""
-    path = folder / "adapter_config.json"
-    if not path.is_file():
-        return
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-        base = fields.get("base_model_name_or_path")
-    except (ValueError, AttributeError, RecursionError):
-        base = None
-    raise LoadError(
-        f"{folder} is an adapter (adapter_config.json), not a model; its base is {base!r}",
-        "inspect the base itself, or merge the adapter into it (peft: merge_and_unload, then "
-        "save_pretrained) and inspect the result",
     )
 
 

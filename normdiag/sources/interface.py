@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from normdiag.evidence.subject import Loading
@@ -41,6 +42,8 @@ class Request:
     trust_remote_code: bool = False
     random_init: bool = False
     weights_only: bool = False
+    adapter: Path | None = None
+    """The directory of a LoRA that is merged into the target."""
 
 
 @dataclass(frozen=True, kw_only=True)

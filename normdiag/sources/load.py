@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from normdiag.errors import LoadError, UsageError
 from normdiag.sources.interface import Progress, Request, Runnable, Source, WeightsOnly, silent
-from normdiag.sources.reference import parse
+from normdiag.sources.reference import Reference, parse
 
 
 def load(request: Request, progress: Progress | None = None) -> Runnable | WeightsOnly:
@@ -30,6 +30,15 @@ def open_source(request: Request, progress: Progress = silent) -> Source:
         )
     if request.random_init and request.weights_only:
         raise UsageError("random weights were asked for, and weights only", "choose one of them")
+    if request.adapter is None:
+        return _open(reference, request, progress)
+    from normdiag.sources.adapter import Adapted, open_adapter
+
+    adapter = open_adapter(request.adapter, request)  # before its base is fetched
+    return Adapted(_open(reference, request, progress), adapter)
+
+
+def _open(reference: Reference, request: Request, progress: Progress) -> Source:
     match reference.kind:
         case "hub":
             from normdiag.sources.hub import open_hub

@@ -66,6 +66,7 @@ def test_what_is_typed_goes_over_the_settings(tmp_path):
             "revision": "v2",
             "random_init": True,
             "trust_remote_code": True,
+            "adapter": tmp_path,
         },
         probe={
             "texts": tmp_path / "typed.jsonl",
@@ -81,6 +82,7 @@ def test_what_is_typed_goes_over_the_settings(tmp_path):
         revision="v2",
         random_init=True,
         trust_remote_code=True,
+        adapter=tmp_path,
         texts=("typed",),
         seed=0,
         chat=True,

@@ -276,7 +276,7 @@ class TestErrors:
         said = self.said(tmp_path)
         assert "an adapter" in said
         assert "'org/base'" in said
-        assert "merge" in said
+        assert f"--adapter {tmp_path}" in said
 
     def test_an_adapter_that_cannot_be_read(self, tmp_path: Path) -> None:
         (tmp_path / "adapter_config.json").write_text("[]")
