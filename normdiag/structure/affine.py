@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from math import isclose
+
 from normdiag.graph import Node
-from normdiag.structure.forms import Form, Normal, NormFound, form_of
+from normdiag.structure.forms import (
+    Form,
+    Linear,
+    Normal,
+    NormFound,
+    Power,
+    Weighted,
+    form_of,
+    linear,
+)
 from normdiag.structure.operations import CASTS, VIEWS
 
 
@@ -15,17 +26,50 @@ def with_gain(node: Node, norm: NormFound, gain: Node | float) -> Form | None:
     if norm.output is None or not follows(node, norm) or norm.biases:
         return None
     has_vector = any(isinstance(g, Node) for g in norm.gains)
-    if isinstance(gain, Node) and (has_vector or norm.fused or not same_call(node, norm)):
+    if isinstance(gain, Node) and (has_vector or not same_call(node, norm)):
         return None
-    if norm.fused:
+    if norm.fused and isinstance(gain, float):
         return None
-    norm.gains.append(gain)
     norm.output = node
+    if isinstance(gain, float) and not norm.gains and _is_root_of_count(gain, norm):
+        norm.factor = gain
+        name_by_length(norm)
+    else:
+        norm.gains.append(gain)
     return Normal(norm)
 
 
+def _is_root_of_count(gain: float, norm: NormFound) -> bool:
+    return norm.kind == "l2norm" and norm.factor == 1.0 and isclose(gain**2, norm.count)
+
+
+def name_by_length(norm: NormFound) -> None:
+    """f x / sqrt(c m2 + eps) is x / sqrt(m2 + eps / f^2) where c = f^2: an RMSNorm, also where it
+    is written as a direction of length 1 that is made sqrt(H) long. An L2 norm has f = 1."""
+    if norm.is_centred:
+        return
+    if isinstance(norm.eps, float) and isclose(norm.variance_scale, norm.factor**2, rel_tol=1e-6):
+        norm.eps /= norm.factor**2 if norm.eps_place == "inside" else norm.factor
+        norm.variance_scale = norm.factor = 1.0
+    length = norm.factor**2 * norm.count / norm.variance_scale
+    norm.kind = "l2norm" if isclose(length, 1.0, rel_tol=1e-6) else "rmsnorm"
+
+
+def weighted(value: Node, gain: Node) -> Form | None:
+    """A value, or what it will be multiplied by, times a gain: no norm yet."""
+    form: Form | None = value.form if isinstance(value.form, Power) else linear(value)
+    return Weighted(form, gain) if isinstance(form, (Linear, Power)) else None
+
+
+def unweighted(form: Form | None) -> tuple[Linear | Power | None, Node | None]:
+    """The form without its gain, and the gain."""
+    if isinstance(form, Weighted):
+        return form.of, form.gain
+    return (form, None) if isinstance(form, (Linear, Power)) else (None, None)
+
+
 def with_bias(node: Node, norm: NormFound, bias: Node) -> Form | None:
-    if norm.fused or norm.biases or not follows(node, norm):
+    if norm.biases or not follows(node, norm):
         return None
     norm.biases.append(bias)
     norm.output = node
@@ -48,7 +92,9 @@ def multiplied_and_added(node: Node) -> Form | None:
     bias, a, b = node.args[:3]
     for form, gain in ((form_of(a), b), (form_of(b), a)):
         learned = all(isinstance(p, Node) and not p.is_data for p in (gain, bias))
-        if isinstance(form, Normal) and learned:
-            with_gain(node, form.norm, gain)
-            return with_bias(node, form.norm, bias)
+        if not (isinstance(form, Normal) and learned) or node.kwargs.get("value", 1) != 1:
+            continue
+        if with_gain(node, form.norm, gain) is not None:
+            form.norm.biases.append(bias)
+            return form
     return None

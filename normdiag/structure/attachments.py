@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from normdiag.graph import Node
 from normdiag.structure.flow import Factor, between, origin, step_back
@@ -30,6 +30,8 @@ class AddFacts:
     is_parallel: bool
     skip_factors: tuple[Factor, ...]
     branch_factors: tuple[Factor, ...]
+    between_norms: tuple[NormFound, ...] = ()
+    """On the stream between two runs of the layers, in none of them; filed under the last add."""
     is_interpolation: bool = False
     """x + a (F(x) - x): the branch takes the stream off again."""
 
@@ -73,7 +75,7 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
         else:
             facts[i - 1].stream_norms = link.norms[::-1]
     last, final = _after_last(chain, layers, finder)
-    final = final or tuple(between_passes)
+    facts[-1].between_norms = tuple(between_passes)
     facts[-1].stream_norms = last
     regions = {a: finder.regions[a] for a in chain.adds}
     return StackFacts(chain, layers, facts, embedding, final, regions)
@@ -122,14 +124,16 @@ def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
     outputs: list[NormFound] = []
     factors: list[Factor] = []
     terms: list[Node] = []
+    is_interpolation = False
     for branch in add.branches:
-        found, scales, node = _branch_end(branch, finder)
-        outputs += [n for n in found if n.node in region]
-        factors += scales
-        summed = summands(node, add.root)
+        end = _branch_end(branch, add.root, finder)
+        outputs += [n for n in end.norms if n.node in region]
+        factors += end.factors
+        is_interpolation = is_interpolation or end.takes_off
+        summed = summands(end.node, add.root)
         if len(summed) > 1:
-            ends = [_branch_end(term, finder)[0] for term in summed]
-            outputs += [n for end in ends for n in end if n.node in region]
+            ends = [_branch_end(term, add.root, finder) for term in summed]
+            outputs += [n for e in ends for n in e.norms if n.node in region]
         terms += summed
     inside = [n for n in finder.norm_of.values() if n.node in region and n not in outputs]
     inputs = [n for n in inside if _reads_stream(n, add)]
@@ -139,34 +143,40 @@ def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
     count, parallel = _branches(terms, add)
     return AddFacts(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
-        count, parallel, (), tuple(factors), any(_takes_off(t, add) for t in terms),
+        count, parallel, (), tuple(factors), is_interpolation=is_interpolation,
     )  # fmt: skip
 
 
-def _takes_off(term: Node, add: AddFound) -> bool:
-    """Whether a branch ends in less the stream itself."""
-    if term.op != "sub" or len(term.parents) != 2:
-        return False
-    return origin(term.parents[1]).node is add.root
+@dataclass(slots=True)
+class _End:
+    """How a branch ends: the norms and scales that its output goes through last."""
+
+    node: Node
+    norms: list[NormFound] = field(default_factory=list)
+    factors: list[Factor] = field(default_factory=list)
+    takes_off: bool = False
+    """It ends in less the stream itself."""
 
 
-def _branch_end(branch: Node, finder: StreamFinder) -> tuple[list[NormFound], list[Factor], Node]:
-    """The norms and scales that a branch's output goes through last."""
-    norms: list[NormFound] = []
-    factors: list[Factor] = []
-    node = branch
+def _branch_end(branch: Node, root: Node, finder: StreamFinder) -> _End:
+    end = _End(branch)
     while True:
+        node = end.node
         norm = finder.norm_by_output.get(node) or finder.norm_of.get(node)
         if norm is not None:
-            norms.append(norm)
-            node = norm.source
+            end.norms.append(norm)
+            end.node = norm.source
             continue
         step = step_back(node)
-        if step is None:
-            return norms, factors, node
-        node, factor = step
-        if factor is not None:
-            factors.append(factor)
+        if step is not None:
+            end.node, factor = step
+            if factor is not None:
+                end.factors.append(factor)
+        elif node.op == "sub" and len(node.parents) == 2 and origin(node.parents[1]).node is root:
+            end.takes_off = True
+            end.node = node.parents[0]
+        else:
+            return end
 
 
 def _reads_stream(norm: NormFound, add: AddFound) -> bool:

@@ -9,6 +9,8 @@ what it computes, in whatever spelling. With x the source, over the reduced axes
     Power      (c m2 + eps)^p,  m2 = mean of the squares (centred or not)
     Normal     the normalised value, times gains, plus biases
     Tanh       tanh(a x), with a learned scalar a (DyT, Zhu et al. 2025)
+    Weighted   a linear form or a power, times a learned gain that comes before the division
+    Half       one of the two halves of (x a) + (bias - mean(x) a), a = gain (c m2 + eps)^(-1/2)
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from normdiag.graph import Frame, Node
-from normdiag.structure.operations import CASTS
+from normdiag.structure.operations import CASTS, RESHAPES
 
 EpsPlace = Literal["inside", "outside", "floor"]
 
@@ -110,21 +112,47 @@ class Normal:
     norm: NormFound
 
 
-Form = Linear | Moment | Square | Power | Tanh | Normal
+@dataclass(frozen=True, slots=True)
+class Weighted:
+    of: Linear | Power
+    gain: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    norm: NormFound
+    """Being put together: x times its inverse deviation is what is measured."""
+    side: Literal["value", "mean", "shift"]
+    """x a, mean(x) a, bias - mean(x) a."""
+    gain: Node | None
+    bias: Node | None = None
+
+
+Form = Linear | Moment | Square | Power | Tanh | Normal | Weighted | Half
 
 
 def base(node: Node) -> Node:
     """`node` before casts and copies: the value that is normalised, in its own dtype."""
-    while node.op in CASTS and node.parents:
+    while node.parents and (node.op in CASTS or keeps_places(node)):
         node = node.parents[0]
     return node
 
 
+def keeps_places(node: Node) -> bool:
+    """A view of the same shape in the same order of axes, as einsum makes them."""
+    if node.op == "permute":
+        return list(node.args[1]) == list(range(len(node.shape)))
+    return node.op in RESHAPES and node.shape == node.parents[0].shape
+
+
 def linear(node: Node) -> Linear | None:
     """Every data tensor is the plain linear form of itself, unless it is a statistic."""
-    if isinstance(node.form, Linear):
-        return node.form
-    if isinstance(node.form, (Moment, Power, Square)):
+    form = node.form
+    if isinstance(form, Linear):
+        return form
+    if isinstance(form, (Moment, Power, Square, Half)):
+        return None
+    if isinstance(form, Weighted) and isinstance(form.of, Power):
         return None
     return Linear(base(node)) if node.is_data and node.is_floating else None
 
@@ -142,6 +170,15 @@ def number(operand: Any) -> float | None:
     if isinstance(operand, bool) or not isinstance(operand, (int, float)):
         return None
     return float(operand)
+
+
+def unscaled(node: Node) -> tuple[Node, float]:
+    """`node` is `times` an earlier value."""
+    if node.op in ("mul", "div") and len(node.parents) == 1:
+        times = number(node.args[1])
+        if times:
+            return base(node.parents[0]), times if node.op == "mul" else 1.0 / times
+    return node, 1.0
 
 
 def axes_of(node: Node, dims: Any) -> tuple[int, ...]:

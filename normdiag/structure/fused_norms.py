@@ -63,8 +63,19 @@ def _padded(node: Node, length: int) -> tuple[Any, ...]:
     return (*values, *[None] * (length - len(values)))[:length]
 
 
+def _declared(node: Node) -> NormFound | None:
+    x, shape, weight, bias, eps = _padded(node, 5)
+    kind = "rmsnorm" if node.op == "declared_rms_norm" else "layernorm"
+    return _found(node, x, kind, _last(len(shape)), eps, (weight,), (bias,))
+
+
 def _last(n: int) -> tuple[int, ...]:
     return tuple(range(-n, 0))
+
+
+def _is_blank(x: Node) -> bool:
+    """Zeros in the place of tokens: a decoder's queries before its first layer."""
+    return x.op in ("zeros", "zeros_like", "new_zeros") and len(x.shape) >= 3
 
 
 def _found(
@@ -76,7 +87,7 @@ def _found(
     affine_gain: tuple[Any, ...],
     affine_bias: tuple[Any, ...],
 ) -> NormFound | None:
-    if not isinstance(x, Node) or not x.is_data or node.output != 0:
+    if not isinstance(x, Node) or node.output != 0 or not (x.is_data or _is_blank(x)):
         return None
     return NormFound(
         node=node,
@@ -101,6 +112,8 @@ FUSED: dict[str, Callable[[Node], NormFound | None]] = {
     "layer_norm": _layer_norm,
     "rms_norm": _rms_norm,
     "_fused_rms_norm": _rms_norm,
+    "declared_layer_norm": _declared,
+    "declared_rms_norm": _declared,
     "native_group_norm": _group_norm,
     "group_norm": _group_norm,
     "native_batch_norm": _batch_norm,

@@ -6,10 +6,19 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from normdiag.graph import Node
-from normdiag.structure.affine import multiplied_and_added, same_call, with_bias, with_gain
+from normdiag.structure.affine import (
+    multiplied_and_added,
+    name_by_length,
+    same_call,
+    unweighted,
+    weighted,
+    with_bias,
+    with_gain,
+)
 from normdiag.structure.dyt import dyt_gain, tanh_of
 from normdiag.structure.forms import (
     Form,
+    Half,
     Linear,
     Moment,
     Normal,
@@ -17,12 +26,15 @@ from normdiag.structure.forms import (
     Power,
     Square,
     Tanh,
-    base,
+    Weighted,
     form_of,
+    keeps_places,
     linear,
     number,
+    unscaled,
 )
 from normdiag.structure.fused_norms import FUSED
+from normdiag.structure.halves import halves_added, mean_half
 from normdiag.structure.operations import CASTS, VIEWS
 from normdiag.structure.powers import (
     centred,
@@ -30,6 +42,7 @@ from normdiag.structure.powers import (
     inverse_rooted,
     inverted,
     power_plus,
+    power_times,
     powered,
     raised,
     rooted,
@@ -44,6 +57,7 @@ class NormFinder:
 
     def __init__(self) -> None:
         self.norms: list[NormFound] = []
+        self._collected: set[NormFound] = set()
 
     def read(self, node: Node) -> NormFound | None:
         """Set `node.form`. Returns the norm that `node` completes or extends, if any."""
@@ -51,6 +65,7 @@ class NormFinder:
         if fused is not None:
             found = fused(node)
             if found is not None:
+                self._collected.add(found)
                 self.norms.append(found)
                 node.form = Normal(found)
             return found
@@ -61,10 +76,13 @@ class NormFinder:
         if form is None:
             return None
         node.form = form
+        if isinstance(form, Half) and form.side == "value":
+            return form.norm  # measured where x is at hand; collected when it is complete
         if not isinstance(form, Normal):
             return None
         norm = form.norm
-        if norm.node is node:
+        if norm not in self._collected:
+            self._collected.add(norm)
             self.norms.append(norm)
         return norm if norm.output is node else None
 
@@ -75,8 +93,12 @@ def _passed_on(node: Node) -> Form | None:
 
 def _viewed(node: Node) -> Form | None:
     """A reshaped statistic is the same statistic; a reshaped x is a value of its own."""
-    form = node.parents[0].form
+    form: Form | None = node.parents[0].form
+    if keeps_places(node):
+        return form
     if isinstance(form, (Moment, Power)):
+        return form
+    if isinstance(form, Weighted) and isinstance(form.of, Power):
         return form
     if isinstance(form, Normal) and node.op in ("view", "_unsafe_view", "reshape"):
         return form if node.shape[-1:] == node.parents[0].shape[-1:] else None
@@ -93,32 +115,42 @@ def _multiplied(node: Node) -> Form | None:
         times = number(right)
         if times is not None:
             return _scaled(node, left, times)
-        if not isinstance(right, Node):
-            continue
-        x, form = linear(left), left.form
-        if x is not None and isinstance(right.form, Power):
-            return _divided_by(node, x, right.form, inverted=True)
-        if isinstance(form, Normal) and not right.is_data and right.is_floating:
-            return with_gain(node, form.norm, right)
-        if isinstance(form, Tanh) and not right.is_data and right.shape:
-            return dyt_gain(node, form, right)
-        if isinstance(form, Linear) and form == right.form:
-            return square_of(left)
+        if isinstance(right, Node):
+            form = _product(node, left, right)
+            if form is not None:
+                return form
+    return None
+
+
+def _product(node: Node, left: Node, right: Node) -> Form | None:
+    form = left.form
+    is_learned = not right.is_data and right.is_floating
+    divisor, gain = unweighted(right.form)
+    if isinstance(divisor, Power):
+        if isinstance(form, Moment):
+            return mean_half(form, divisor, gain)
+        if linear(left) is not None:
+            return _divided_by(node, left, divisor, gain, inverted=True)
+    if isinstance(form, Normal) and is_learned:
+        return with_gain(node, form.norm, right)
+    if isinstance(form, Tanh) and not right.is_data and right.shape:
+        return dyt_gain(node, form, right)
+    if isinstance(form, Linear) and form == right.form:
+        return square_of(left)
+    if is_learned and right.shape and left.is_data:
+        return weighted(left, right)
     return None
 
 
 def _scaled(node: Node, operand: Node, times: float) -> Form | None:
     """A scaled statistic is a statistic; a scaled x is a value of its own."""
     form = operand.form
-    if isinstance(form, (Linear, Moment, Square)):
-        squared = isinstance(form, Moment) and form.is_squared
-        return None if squared else replace(form, scale=form.scale * times)
-    if isinstance(form, Power) and form.exponent == 1.0 and form.eps == 0.0:
+    if isinstance(form, (Linear, Square)):
         return replace(form, scale=form.scale * times)
-    if isinstance(form, Power) and form.exponent == 0.5 and form.eps == 0.0:
-        return replace(form, scale=form.scale * times**2)
-    if isinstance(form, Power) and form.exponent == -0.5 and form.eps == 0.0 and times:
-        return replace(form, scale=form.scale / times**2)
+    if isinstance(form, Moment) and not form.is_squared:
+        return replace(form, scale=form.scale * times)
+    if isinstance(form, Power):
+        return power_times(form, times)
     if isinstance(form, Normal) and same_call(node, form.norm):
         return with_gain(node, form.norm, times)
     return None
@@ -127,52 +159,64 @@ def _scaled(node: Node, operand: Node, times: float) -> Form | None:
 def _divided(node: Node) -> Form | None:
     a, b = node.args[0], node.args[1]
     by = number(b)
-    if isinstance(b, Node) and isinstance(b.form, Power):
-        x = linear(a) if isinstance(a, Node) else None
-        if x is not None:
-            return _divided_by(node, x, b.form, inverted=False)
-        if number(a) is not None or (isinstance(a, Node) and not a.is_data):
-            return raised(b, -1.0)
     if by and isinstance(a, Node):
         return _scaled(node, a, 1.0 / by)
+    if not isinstance(b, Node) or not isinstance(b.form, Power):
+        return None
+    if isinstance(a, Node) and a.is_data:
+        return _divided_by(node, a, b.form, None, inverted=False)
+    inverse = raised(b, -1.0)
+    times = number(a)
+    if inverse is None or times is not None:
+        return None if inverse is None or times is None else power_times(inverse, times)
+    return Weighted(inverse, a) if isinstance(a, Node) else None
+
+
+def _divided_by(
+    node: Node, value: Node, s: Power, gain: Node | None, *, inverted: bool
+) -> Form | None:
+    """`value` divided by s (times its inverse), with the gain that s or `value` brings."""
+    if s.exponent != (-0.5 if inverted else 0.5):
+        return None
+    forms: list[tuple[Linear | Power | None, Node | None]] = [(linear(value), gain)]
+    if isinstance(value.form, Weighted) and gain is None:
+        forms.insert(0, unweighted(value.form))
+    for x, own in forms:
+        norm = _normalised(node, x, s) if isinstance(x, Linear) else None
+        if norm is None:
+            continue
+        if norm.is_centred and not (isinstance(x, Linear) and x.is_centred):
+            return Half(norm, "value", own)
+        norm.gains = [] if own is None else [own]
+        return Normal(norm)
     return None
 
 
-def _divided_by(node: Node, x: Linear, s: Power, inverted: bool) -> Form | None:
-    if s.exponent != (-0.5 if inverted else 0.5) or s.is_centred != x.is_centred:
+def _normalised(node: Node, x: Linear, s: Power) -> NormFound | None:
+    if x.is_centred and not s.is_centred:
         return None
     if s.source is not x.source:
-        unscaled, times = _unscaled(x.source)
-        if s.source is not unscaled:
+        original, times = unscaled(x.source)
+        if s.source is not original:
             return None
-        x = replace(x, source=unscaled, scale=x.scale * times)
-    unit = s.scale == s.count
-    return Normal(
-        NormFound(
-            node=node,
-            source=x.source,
-            kind="layernorm" if s.is_centred else ("l2norm" if unit else "rmsnorm"),
-            axes=s.axes,
-            count=s.count,
-            is_centred=s.is_centred,
-            eps=s.eps,
-            eps_place=s.eps_place,
-            variance_scale=s.scale,
-            factor=x.scale,
-            frame=node.frame,
-            output=node,
-            mean=x.mean or s.mean,
-        )
+        x = replace(x, source=original, scale=x.scale * times)
+    norm = NormFound(
+        node=node,
+        source=x.source,
+        kind="layernorm" if s.is_centred else "rmsnorm",
+        axes=s.axes,
+        count=s.count,
+        is_centred=s.is_centred,
+        eps=s.eps,
+        eps_place=s.eps_place,
+        variance_scale=s.scale,
+        factor=x.scale,
+        frame=node.frame,
+        output=node,
+        mean=x.mean or s.mean,
     )
-
-
-def _unscaled(node: Node) -> tuple[Node, float]:
-    """`node` is `times` an earlier value."""
-    if node.op in ("mul", "div") and len(node.parents) == 1:
-        times = number(node.args[1])
-        if times:
-            return base(node.parents[0]), times if node.op == "mul" else 1.0 / times
-    return node, 1.0
+    name_by_length(norm)
+    return norm
 
 
 def _added(node: Node) -> Form | None:
@@ -190,6 +234,8 @@ def _added(node: Node) -> Form | None:
         left, right, a, b = right, left, b, a
     if isinstance(left, Power):
         return power_plus(left, right, b, sign)
+    if isinstance(left, Half) or isinstance(right, Half):
+        return halves_added(node, (a, left), (b, right), sign)
     if isinstance(right, Moment) and isinstance(b, Node):
         x = linear(a)
         return None if x is None else centred(x, right, b, sign)

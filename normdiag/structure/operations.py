@@ -19,6 +19,9 @@ VIEWS = frozenset(
 )  # fmt: skip
 """The same values at other places; also fewer of them, where tokens are dropped or chosen."""
 
+RESHAPES = frozenset({"view", "_unsafe_view", "reshape", "_reshape_alias", "expand", "expand_as"})
+"""Views that keep the order of the elements."""
+
 PARTS = frozenset(
     {"slice", "select", "split", "split_with_sizes", "chunk", "unbind", "narrow", "unsafe_split"}
 )
@@ -75,8 +78,11 @@ RECURRENT = frozenset({"lstm", "gru", "mkldnn_rnn_layer", "_thnn_fused_lstm_cell
 
 
 def is_contraction(node: Node) -> bool:
-    """Whether elements of the operand are combined: with weights, with each other, by pooling."""
-    return (
+    """Whether elements of the operand are combined: with weights, with each other, by pooling.
+
+    A product that is a statistic of a norm (x with itself) is none.
+    """
+    return node.form is None and (
         node.op in MATRIX_PRODUCTS
         or node.op in CONVOLUTIONS
         or node.op in ATTENTION
@@ -89,6 +95,8 @@ def is_score_product(node: Node) -> bool:
     """Data times data: attention scores, or a whole attention."""
     if node.op in ATTENTION:
         return True
+    if node.form is not None:
+        return False
     return node.op in MATRIX_PRODUCTS and sum(map(_is_activation, node.parents)) >= 2
 
 

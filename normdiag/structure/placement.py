@@ -12,7 +12,7 @@ def placement_of(facts: AddFacts) -> Placement:
     """One add. Inner norms do not place anything, except that nothing else does."""
     has_input = bool(facts.input_norms)
     has_output = bool(facts.output_norms)
-    if facts.add.node.op == "lerp" or facts.is_interpolation:
+    if facts.add.node.op == "lerp" or facts.is_interpolation or facts.add.is_mixed:
         return "other"
     if facts.skip_norms:
         return "normed-skip"

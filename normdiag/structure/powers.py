@@ -32,15 +32,24 @@ def powered(node: Node) -> Form | None:
     return None
 
 
-def raised(operand: Node, exponent: float) -> Form | None:
+def raised(operand: Node, exponent: float) -> Power | None:
     form = operand.form
-    if not isinstance(form, Power) or form.eps_place != "inside":
-        if isinstance(form, Power) and exponent == -1.0:
-            return replace(form, exponent=-form.exponent)
+    if not isinstance(form, Power):
         return None
-    if form.exponent != 1.0 and exponent != -1.0:
+    if exponent != -1.0 and (form.exponent != 1.0 or form.eps_place == "outside"):
         return None
     return replace(form, exponent=form.exponent * exponent)
+
+
+def power_times(form: Power, times: float) -> Power | None:
+    """k (c m2 + eps)^p = (c k^(1/p) m2 + eps k^(1/p))^p."""
+    if times == 1.0:
+        return form
+    if times <= 0.0 or isinstance(form.eps, Node):
+        return None
+    stretch = times ** (1.0 / form.exponent)
+    eps = form.eps * (stretch if form.eps_place == "inside" else stretch**0.5)
+    return replace(form, scale=form.scale * stretch, eps=eps)
 
 
 def rooted(node: Node) -> Form | None:
@@ -62,9 +71,9 @@ def clamped(node: Node) -> Form | None:
     if not isinstance(form, Power) or form.eps != 0.0:
         return None
     value = number(floor)
-    if value is None and isinstance(floor, Node) and not floor.is_data:
+    if value is None and isinstance(floor, Node) and not floor.is_data and form.exponent == 0.5:
         return replace(form, eps=floor, eps_place="floor")
-    if value is None:
+    if value is None or form.exponent not in (0.5, 1.0):
         return None
     if form.exponent == 1.0:
         value = value**0.5

@@ -42,7 +42,7 @@ class Reading:
 
     def stacks(self, graph: Graph) -> list[StackFacts]:
         """The stacks of the finished forward, in its order."""
-        finder = StreamFinder(graph, self.adds, self.norms)
+        finder = StreamFinder(graph, self.adds, self.norms, self._adds.mixed)
         parts = []
         for chain in finder.chains():
             rows = repeated(chain.adds)

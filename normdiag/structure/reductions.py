@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 from normdiag.graph import Node
@@ -101,12 +102,12 @@ def _self_product(node: Node) -> Form | None:
     if len(node.shape) < 2 or node.shape[-2:] != (1, 1):
         return None
     left, right = (_without_views(p) for p in node.parents[:2])
-    if left is not right:
-        return None
     form = linear(left)
-    if form is None:
+    if form is None or form != linear(right):
         return None
     count = node.parents[0].shape[-1]
+    if left.shape[-1] != count or prod(left.shape) != prod(node.parents[0].shape):
+        return None
     return Power(form.source, (-1,), form.is_centred, form.scale**2 * count, count, mean=form.mean)
 
 

@@ -6,12 +6,13 @@ Decided at the moment the addition runs, since ancestors lie in the past.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from normdiag.graph import Node
-from normdiag.structure.flow import Factor, Origin, computed_from, origin
+from normdiag.structure.flow import Factor, Origin, computed_from, origin, step_back
 from normdiag.structure.forms import number
-from normdiag.structure.operations import mixes_tokens
+from normdiag.structure.operations import is_score_product, mixes_tokens
 
 ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
@@ -34,6 +35,8 @@ class AddFound:
     absorbed: AddFound | None = None
     """The earlier addition that this one continues: (x + u_1) + u_2."""
     is_absorbed: bool = False
+    is_mixed: bool = False
+    """x was not carried as it is: the lanes of the stream were mixed."""
     skip_factors: tuple[Factor, ...] = ()
     parts: list[Node] = field(default_factory=list)
 
@@ -53,6 +56,8 @@ class AddFinder:
         self.adds: list[AddFound] = []
         self.plain: list[Node] = []
         """Additions of two data values of one shape that are not residual adds."""
+        self.mixed: dict[Node, Node] = {}
+        """A product that mixes the lanes of a stream -> the stream."""
         self._by_node: dict[Node, AddFound] = {}
 
     def read(self, node: Node) -> AddFound | None:
@@ -74,6 +79,8 @@ class AddFinder:
     def _residual(self, node: Node, skip: Node, branch: Node, i: int) -> AddFound | None:
         if skip.shape != node.shape or branch.shape[-1:] != node.shape[-1:]:
             return None
+        if node.op == "sub" and (i == 1 or step_back(node) is not None):
+            return None  # u - x takes the stream off; x less a filter of x writes nothing
         start = origin(skip)
         is_derived, is_contracted = computed_from(branch, start.node)
         if is_contracted:
@@ -82,7 +89,23 @@ class AddFinder:
             )
         if is_derived:
             return None
-        return self._continued(node, start, branch, i) or self._delayed(node, skip, branch, i)
+        return (
+            self._continued(node, start, branch, i)
+            or self._delayed(node, skip, branch, i)
+            or self._mixed(node, start.node, branch, i)
+        )
+
+    def _mixed(self, node: Node, mixed: Node, branch: Node, i: int) -> AddFound | None:
+        """Lanes of a stream, mixed by a small matrix before the branch is added to each."""
+        if not is_score_product(mixed):
+            return None
+        for lanes in mixed.parents:
+            at = origin(lanes).node
+            same_size = prod(lanes.shape) == prod(node.shape)
+            if len(node.shape) > 3 and same_size and computed_from(branch, at)[1]:
+                self.mixed[mixed] = at
+                return AddFound(node, node.args[i], [branch], i, at, is_mixed=True)
+        return None
 
     def _continued(self, node: Node, start: Origin, branch: Node, i: int) -> AddFound | None:
         """(x + u_1) + u_2: a second branch that reads the same x."""

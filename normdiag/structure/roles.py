@@ -63,7 +63,7 @@ def _output(f: AddFacts) -> tuple[NormFound, ...]:
 
 
 def _stream(f: AddFacts) -> tuple[NormFound, ...]:
-    return f.stream_norms
+    return f.stream_norms + f.between_norms
 
 
 def _skip(f: AddFacts) -> tuple[NormFound, ...]:

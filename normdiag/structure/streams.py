@@ -6,7 +6,7 @@ that branch: a chain links only adds that share their innermost enclosing add.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from normdiag.graph import Node
@@ -46,10 +46,16 @@ class StreamFinder:
     """Builds the chains of a finished forward."""
 
     def __init__(
-        self, nodes: Iterable[Node], adds: Iterable[AddFound], norms: Iterable[NormFound]
+        self,
+        nodes: Iterable[Node],
+        adds: Iterable[AddFound],
+        norms: Iterable[NormFound],
+        mixed: Mapping[Node, Node],
     ) -> None:
+        self._mixed = mixed
         self.norm_of = {n.node: n for n in norms}
         self.norm_by_output = {n.output: n for n in norms if n.output is not None}
+        self._joins_seen: dict[Node, Node | None] = {}
         self.adds: list[AddFound] = []
         self.by_node: dict[Node, AddFound] = {}
         scores = _scores(nodes)
@@ -57,6 +63,7 @@ class StreamFinder:
             if not add.is_absorbed and add.node not in scores and not self._is_injection(add):
                 self.adds.append(add)
                 self.by_node[add.node] = add
+                self._joins_seen.clear()
         self.regions = {a: self._region(a) for a in self.adds}
         self.enclosing = self._enclosing()
         self.placed: set[AddFound] = set()
@@ -112,6 +119,9 @@ class StreamFinder:
                 norms.append(norm)
                 node = norm.source
                 continue
+            if node in self._mixed:
+                node = self._mixed[node]
+                continue
             step = step_back(node)
             if step is None:
                 joined = self._joined(node)
@@ -142,12 +152,13 @@ class StreamFinder:
 
     def _joined(self, node: Node) -> Node | None:
         """Through an addition of something else to the stream (another stream, a bias)."""
-        operands = operands_of(node)
-        if operands is None:
-            return None
-        sources = {o: self.trace(o).source for o in operands}
-        carriers = [o for o, source in sources.items() if source in self.by_node]
-        return max(carriers, key=lambda o: sources[o].index, default=None)
+        if node not in self._joins_seen:
+            pair = operands_of(node) or ()
+            operands = pair[:1] if node.op == "sub" else pair
+            sources = {o: self.trace(o).source for o in operands}
+            carriers = [o for o, source in sources.items() if source in self.by_node]
+            self._joins_seen[node] = max(carriers, key=lambda o: sources[o].index, default=None)
+        return self._joins_seen[node]
 
     def _region(self, add: AddFound) -> set[Node]:
         inside: set[Node] = set()

@@ -1,0 +1,67 @@
+"""The norm as one multiplication and one addition: x a + (bias - mean(x) a), a = gain / s.
+
+The form in which kernels and folded norms are written. x a alone is no norm; it becomes one when
+mean(x) a is taken from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from normdiag.graph import Node
+from normdiag.structure.forms import Form, Half, Moment, Normal, NormFound, Power
+
+Side = tuple[Node, Form | None]
+
+
+def mean_half(mean: Moment, s: Power, gain: Node | None) -> Form | None:
+    """mean(x) a."""
+    fits = mean.source is s.source and mean.axes == s.axes and not mean.is_squared
+    if not fits or mean.scale != 1.0 or s.exponent != -0.5 or not s.is_centred:
+        return None
+    return Half(_awaited(s), "mean", gain)
+
+
+def halves_added(node: Node, left: Side, right: Side, sign: float) -> Form | None:
+    """bias - mean(x) a, x a - mean(x) a or x a + (bias - mean(x) a)."""
+    (a, first), (_, second) = left, right
+    if isinstance(second, Half) and second.side == "mean" and sign < 0:
+        if isinstance(first, Half):
+            return _completed(node, first, second)
+        is_bias = not a.is_data and a.is_floating
+        return replace(second, side="shift", bias=a) if is_bias else None
+    if isinstance(first, Half) and isinstance(second, Half) and sign > 0:
+        value, shift = (first, second) if first.side == "value" else (second, first)
+        return _completed(node, value, shift) if shift.side == "shift" else None
+    return None
+
+
+def _completed(node: Node, value: Half, other: Half) -> Form | None:
+    norm = value.norm
+    same = (
+        value.side == "value"
+        and value.gain is other.gain
+        and norm.source is other.norm.source
+        and (norm.axes, norm.eps, norm.variance_scale)
+        == (other.norm.axes, other.norm.eps, other.norm.variance_scale)
+    )
+    if not same or norm.factor != 1.0:
+        return None
+    norm.gains = [] if value.gain is None else [value.gain]
+    norm.biases = [] if other.bias is None else [other.bias]
+    norm.output = node
+    return Normal(norm)
+
+
+def _awaited(s: Power) -> NormFound:
+    return NormFound(
+        node=s.source,
+        source=s.source,
+        kind="layernorm",
+        axes=s.axes,
+        count=s.count,
+        is_centred=True,
+        eps=s.eps,
+        eps_place=s.eps_place,
+        variance_scale=s.scale,
+    )
