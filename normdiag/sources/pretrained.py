@@ -156,9 +156,7 @@ def _told(
     ]
     settings = checkpoint.settings
     if settings is not None and settings.quantisation is not None:
-        known = getattr(model, "hf_quantizer", None) is not None
-        handled = "" if known else ", which transformers does not know; read as if it were not"
-        notes.append(f"weights are stored quantised ({settings.quantisation}){handled}")
+        notes.append(_told_quantised(model, settings.quantisation))
     loading = Loading(
         missing=tuple(missing),
         unexpected=tuple(unexpected),
@@ -166,6 +164,18 @@ def _told(
         norm_parameters=tuple(sorted(lost & vectors)),
     )
     return loading, tuple(notes)
+
+
+def _told_quantised(model: Any, method: str) -> str:
+    from transformers.quantizers import AutoHfQuantizer
+
+    if getattr(model, "hf_quantizer", None) is not None:
+        handled = "and run so"
+    elif AutoHfQuantizer.supports_quant_method({"quant_method": method}):
+        handled = "and unpacked to be run"  # as transformers does with fp8 where no GPU is
+    else:
+        handled = "in a way that transformers does not know; read as if they were not"
+    return f"weights are stored quantised ({method}), {handled}"
 
 
 def _nothing_fits(
