@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from normdiag.graph import Node
+from normdiag.structure.features import feature_axis
 from normdiag.structure.flow import Factor, between, computed_from, step_back
 from normdiag.structure.forms import NormFound
 from normdiag.structure.operations import ATTENTION, is_contraction
@@ -39,7 +40,12 @@ class Chain:
 
     @property
     def width(self) -> int:
-        return self.adds[-1].node.shape[-1]
+        return width_of(self.adds[-1])
+
+
+def width_of(add: AddFound) -> int:
+    """How many features the stream has, on whichever axis they lie."""
+    return add.node.shape[feature_axis(add.branches[-1])]
 
 
 class StreamFinder:
@@ -176,7 +182,7 @@ class StreamFinder:
         return inner
 
     def _joins(self, previous: AddFound, add: AddFound) -> bool:
-        same_width = previous.node.shape[-1] == add.node.shape[-1]
+        same_width = width_of(previous) == width_of(add)
         return same_width and self.enclosing[previous] is self.enclosing[add]
 
 
