@@ -24,6 +24,8 @@ class Options:
     seed: int = 0
     trust_remote_code: bool = False
     random_init: bool = False
+    structure_only: bool = False
+    """The architecture alone, from the configuration, on the meta device: no weights."""
     weights_only: bool = False
     adapter: str | Path | None = None
     """The directory of a LoRA that is merged into the target."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normdiag.errors import UsageError
 from normdiag.options import Options
 from normdiag.progress import Progress, Silent
 from normdiag.report.report import Report
 from normdiag.rules.engine import judge
-from normdiag.sources.interface import Request, Runnable, WeightsOnly
+from normdiag.sources.interface import Loaded, Request, ShapesOnly, WeightsOnly
 from normdiag.sources.load import load
 
 if TYPE_CHECKING:
@@ -33,13 +34,22 @@ def trace(
 def _report(
     target: str | nn.Module, options: Options, progress: Progress, *, with_tokens: bool
 ) -> Report:
+    if with_tokens and options.structure_only:
+        raise UsageError(
+            "the structure only was asked for, and a trace is of values", "inspect it instead"
+        )
     # a target that cannot be loaded is told before torch is imported
     loaded = _load(target, options, progress)
     from normdiag.measure.observe import observe, observe_weights
+    from normdiag.measure.structure_only import observe_shapes, observe_structure
 
     name = target if isinstance(target, str) else type(target).__name__
     if isinstance(loaded, WeightsOnly):
         evidence = observe_weights(loaded, name, options, progress)
+    elif isinstance(loaded, ShapesOnly):
+        evidence = observe_shapes(loaded, name, options)
+    elif loaded.mode == "structure-only":
+        evidence = observe_structure(loaded, name, options, progress)
     else:
         evidence = observe(loaded, name, options, progress, with_tokens=with_tokens)
     judgement = judge(
@@ -48,14 +58,14 @@ def _report(
     return Report.from_evidence(evidence, judgement)
 
 
-def _load(target: str | nn.Module, options: Options, progress: Progress) -> Runnable | WeightsOnly:
+def _load(target: str | nn.Module, options: Options, progress: Progress) -> Loaded:
     if not isinstance(target, str):
         from normdiag.sources.adapter import refuse_for_module
         from normdiag.sources.factory import of_module
 
         if options.adapter is not None:
             refuse_for_module(options.adapter)
-        return of_module(target)
+        return of_module(target, structure_only=options.structure_only)
     request = Request(
         target=target,
         revision=options.revision,
@@ -64,6 +74,7 @@ def _load(target: str | nn.Module, options: Options, progress: Progress) -> Runn
         seed=options.seed,
         trust_remote_code=options.trust_remote_code,
         random_init=options.random_init,
+        structure_only=options.structure_only,
         weights_only=options.weights_only,
         adapter=None if options.adapter is None else Path(options.adapter).expanduser(),
     )

@@ -89,6 +89,9 @@ class Loading:
         bool,
         typer.Option("--random-init", help="Seeded weights from the config alone; load none."),
     ] = False
+    structure_only: Annotated[
+        bool, typer.Option("--structure-only", help="The architecture alone; no weights at all.")
+    ] = False
     weights_only: Annotated[
         bool, typer.Option("--weights-only", help="Look at the stored tensors only; run nothing.")
     ] = False

@@ -57,7 +57,7 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
     loading, probe = observing.loading, observing.probe
     _refuse_contradictions(observing)
     given: dict[str, Any] = {
-        "texts": _texts(probe, under),
+        "texts": None if loading.structure_only else _texts(probe, under),
         "ids": _ids(probe.ids),
         "dtype": loading.dtype.value if loading.dtype else under.dtype,
         "device": loading.device or under.device,
@@ -79,6 +79,7 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         revision=loading.revision,
         trust_remote_code=loading.trust_remote_code,
         random_init=loading.random_init,
+        structure_only=loading.structure_only,
         weights_only=loading.weights_only,
         adapter=loading.adapter,
         chat=probe.chat,
@@ -102,10 +103,15 @@ def _here() -> Path:
 
 def _refuse_contradictions(observing: Observing) -> None:
     loading, probe = observing.loading, observing.probe
-    if loading.weights_only and loading.random_init:
+    ways = {
+        "--random-init": loading.random_init,
+        "--structure-only": loading.structure_only,
+        "--weights-only": loading.weights_only,
+    }
+    chosen = [option for option, wanted in ways.items() if wanted]
+    if len(chosen) > 1:
         raise UsageError(
-            "--weights-only reads the stored weights, --random-init none of them",
-            "give one of the two",
+            f"{' and '.join(chosen)} each say what is done about weights", "give one of them"
         )
     run = {
         "--text": probe.text,
@@ -119,6 +125,11 @@ def _refuse_contradictions(observing: Observing) -> None:
     if given and loading.weights_only:
         raise UsageError(
             f"--weights-only runs nothing, and {given[0]} says what to run", "drop one of the two"
+        )
+    if loading.structure_only and (probe.text or probe.texts):
+        raise UsageError(
+            f"--structure-only has no values, and {given[0]} says which to run",
+            f"drop {given[0]}; --ids or --inputs give a shape",
         )
     about_texts = {"--chat": probe.chat, "--no-special-tokens": probe.no_special_tokens}
     for option, wanted in about_texts.items():

@@ -35,6 +35,8 @@ def trace(
 
     if observing.loading.weights_only:
         raise UsageError("--weights-only runs nothing, so there is nothing to trace", "drop it")
+    if observing.loading.structure_only:
+        raise UsageError("--structure-only has no values, so there is nothing to trace", "drop it")
     require_writable(output)
     settings = request.settings(judging, output.verbose)
     report = observe(Work.TRACE, target, observing, settings, context)

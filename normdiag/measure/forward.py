@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import nn
 
 from normdiag.capture.recorder import Recorder
 from normdiag.capture.scopes import Scopes
+from normdiag.capture.valueless import Valueless
 from normdiag.errors import NormdiagError, RunError
 from normdiag.graph import Graph, Node
 from normdiag.measure.observer import SiteObserver, Wanted
@@ -33,6 +34,8 @@ class Pass:
     layouts: Layouts
     is_finite: bool
     """Whether every norm input, every add and the output were finite."""
+    asked: tuple[str, ...] = ()
+    """Lines of code that asked for values where there are none, and were told some."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,11 @@ class Sampling:
 
 
 def run(model: nn.Module, batch: Batch, wanted: Wanted, sampling: Sampling) -> Pass:
-    """Run `model(*args, **inputs)` once under the recorder."""
+    """Run `model(*args, **inputs)` once under the recorder.
+
+    Where no values are wanted, model and inputs are on the meta device.
+    """
+    valueless = None if wanted.values else Valueless()
     reading = Reading()
     late: dict[str, Layouts] = {}
 
@@ -56,13 +63,19 @@ def run(model: nn.Module, batch: Batch, wanted: Wanted, sampling: Sampling) -> P
         recorder = Recorder(model, scopes, sites)
         late["layouts"] = Layouts(batch.inputs, recorder.graph)
         bind(recorder, batch)
-        with recorder:
+        with valueless or nullcontext(), recorder:
             output = call(model, batch)
         recorder.graph.calls = scopes.calls
     finite = all(_is_finite(t) for _, t in tensors_of("", _parts(output)))
     finite = finite and sites.are_finite()
     return Pass(
-        reading, recorder.graph, reading.stacks(recorder.graph), sites, late["layouts"], finite
+        reading=reading,
+        graph=recorder.graph,
+        stacks=reading.stacks(recorder.graph),
+        sites=sites,
+        layouts=late["layouts"],
+        is_finite=finite,
+        asked=tuple(valueless.asked) if valueless else (),
     )
 
 

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
-import torch
 from torch import nn
 
 from normdiag.evidence.coverage import Coverage, Skipped
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.nonfinite import FirstNonFinite
-from normdiag.evidence.subject import Probe
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.measure.assembly import Assembly, assemble, measure
 from normdiag.measure.coverage import cover
 from normdiag.measure.forward import Pass, Sampling, run
 from normdiag.measure.nonfinite import locate
 from normdiag.measure.observer import Wanted
+from normdiag.measure.probing import probe_of
 from normdiag.measure.subject import Named, subject_of, subject_of_weights
 from normdiag.measure.tokens import ProbeSequence, token_traces
 from normdiag.measure.weights import static_pass
 from normdiag.options import MEASURES, Options
 from normdiag.progress import Progress
-from normdiag.sources import probes
 from normdiag.sources.batch import Batch
 from normdiag.sources.interface import Runnable, WeightsOnly
 
@@ -53,7 +50,7 @@ def observe(
     loaded: Runnable, target: str, options: Options, progress: Progress, *, with_tokens: bool
 ) -> Evidence:
     """Run the probe through the model and measure what `options` ask for."""
-    batches, probe, special = _probe(loaded, options)
+    batches, probe, special = probe_of(loaded, options)
     passes = _run(loaded.model, batches, options, progress)
     assembly = assemble(passes, [b.rows for b in batches])
     progress.start("measuring norms", len(assembly.norms))
@@ -94,28 +91,6 @@ def _run(
         progress.advance()
     progress.done()
     return passes
-
-
-def _probe(loaded: Runnable, options: Options) -> tuple[tuple[Batch, ...], Probe, tuple[str, ...]]:
-    if options.inputs is None:
-        asked = probes.ProbeOptions(
-            texts=options.texts,
-            ids=options.ids,
-            chat=options.chat,
-            special_tokens=options.special_tokens,
-            seed=options.seed,
-        )
-        return probes.build(loaded, asked)
-    given = options.inputs
-    if isinstance(given, Path):
-        given = probes.read_inputs(given, _float_dtype(loaded.model))
-    batches = probes.from_inputs(given, model=loaded.model, tokenizer=loaded.tokenizer)
-    return batches, probes.describe(batches, "inputs"), ()
-
-
-def _float_dtype(model: nn.Module) -> torch.dtype:
-    floating = (p.dtype for p in model.parameters() if p.is_floating_point())
-    return next(floating, torch.float32)
 
 
 def _sequences(batches: tuple[Batch, ...]) -> list[ProbeSequence]:

@@ -69,6 +69,8 @@ class Wanted:
 
     stream: bool = True
     norms: bool = True
+    values: bool = True
+    """False: nothing at all, on the meta device, where there is nothing to measure."""
 
 
 @dataclass(slots=True)
@@ -111,10 +113,12 @@ class SiteObserver:
             self._keep_learned(node, args)
             if norm.node is node:
                 node.line = source_line()
-                self._norm(norm, node, args)
+                if self.wanted.values:
+                    self._norm(norm, node, args)
             self._norm_output(norm, output)
             return
-        self._dyt_input(node, args, output)
+        if self.wanted.values:
+            self._dyt_input(node, args, output)
         if isinstance(node.form, Moment) and output.numel() <= SMALL:
             self.values[node] = output
         elif node.op in ("mul", "div", "add", "addcmul"):
@@ -123,7 +127,8 @@ class SiteObserver:
             add = self.reading.add(node)
             if add is not None:
                 node.line = source_line()
-                self._add(add, args, output)
+                if self.wanted.values:
+                    self._add(add, args, output)
             elif node.is_data and len(node.shape) >= 2:
                 node.line = source_line() if self._is_plain(node) else None
 

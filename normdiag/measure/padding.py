@@ -33,7 +33,7 @@ class Layouts:
     def _layout(inputs: Mapping[str, Any], prefix: str) -> TokenLayout | None:
         mask = inputs.get(f"{prefix}attention_mask")
         padding = None
-        if isinstance(mask, torch.Tensor) and mask.dim() == 2:
+        if isinstance(mask, torch.Tensor) and mask.dim() == 2 and not mask.is_meta:
             padding = Padding(mask != 0)
         for name in _IDS:
             tensor = inputs.get(prefix + name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from math import prod
 
 import torch
 import transformers
@@ -12,7 +13,7 @@ from normdiag import __version__
 from normdiag.evidence.subject import Loading, Probe, Subject, Versions
 from normdiag.evidence.weights import StaticPass
 from normdiag.measure.forward import Pass
-from normdiag.sources.interface import Runnable, WeightsOnly
+from normdiag.sources.interface import Runnable, ShapesOnly, WeightsOnly
 from normdiag.structure.forms import norm_parameters
 
 
@@ -21,7 +22,7 @@ class Named:
     """How the target was named, and what its weights are."""
 
     target: str
-    digest: str
+    digest: str | None
     command: str | None
 
 
@@ -65,6 +66,22 @@ def subject_of_weights(loaded: WeightsOnly, named: Named, weights: StaticPass) -
         weights_digest=named.digest,
         command=named.command,
         loading=loaded.loading,
+        mode=loaded.mode,
+    )
+
+
+def subject_of_shapes(loaded: ShapesOnly, named: Named) -> Subject:
+    """A checkpoint of which names and shapes alone were read."""
+    return Subject(
+        target=named.target,
+        model_type=None,
+        class_=None,
+        parameters=sum(prod(shape) for shape in loaded.shapes.values()),
+        dtype=max(loaded.dtypes, key=lambda d: loaded.dtypes[d], default=None),
+        device="cpu",
+        probe=Probe(kind="none", sequences=0, tokens=0, note="; ".join(loaded.notes) or None),
+        versions=_versions(),
+        command=named.command,
         mode=loaded.mode,
     )
 

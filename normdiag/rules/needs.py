@@ -42,9 +42,10 @@ def _loading(evidence: Evidence) -> str | None:
 
 
 def _forward(evidence: Evidence) -> str | None:
-    # With no weights the structure is still traced; only a weights-only target has no graph.
+    # With no weights the structure is still traced, unless only names and shapes were read.
     mode = evidence.subject.mode
-    return NO_FORWARD[mode] if mode == "weights-only" else None
+    was_run = mode != "weights-only" and evidence.subject.probe.kind != "none"
+    return None if was_run else NO_FORWARD.get(mode, "no forward was run")
 
 
 def _stacks(evidence: Evidence) -> str | None:

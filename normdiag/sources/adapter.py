@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from normdiag.errors import LoadError, UsageError
 from normdiag.sources.cause import cause
 from normdiag.sources.config_file import read_json_object
-from normdiag.sources.interface import Progress, Request, Runnable, Source, WeightsOnly
+from normdiag.sources.interface import Loaded, Progress, Request, Runnable, Source
 from normdiag.sources.weight_files import WeightFiles, single_file
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Adapted:
     base: Source
     adapter: Adapter
 
-    def load(self, progress: Progress) -> Runnable | WeightsOnly:
+    def load(self, progress: Progress) -> Loaded:
         """The base with the adapter merged into it."""
         loaded = self.base.load(progress)
         if not isinstance(loaded, Runnable):
@@ -136,9 +136,10 @@ def open_adapter(folder: Path, request: Request) -> Adapter:
 
     Raises LoadError for what lacks, UsageError where the request has no use for an adapter.
     """
-    if request.weights_only:
+    if request.weights_only or request.structure_only:
+        wanted = "weights only were" if request.weights_only else "the structure only was"
         raise UsageError(
-            f"the adapter {folder} was given, and weights only were asked for",
+            f"the adapter {folder} was given, and {wanted} asked for",
             "an adapter is merged into a model that runs; leave one of the two out",
         )
     if not folder.is_dir():

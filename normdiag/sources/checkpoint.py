@@ -7,9 +7,10 @@ from pathlib import Path
 
 from normdiag.errors import LoadError
 from normdiag.sources.config_file import ConfigFile, read_config
-from normdiag.sources.directory import no_config, refuse_kernels, weights_only
-from normdiag.sources.interface import Progress, Request, Runnable, WeightsOnly
+from normdiag.sources.directory import no_config, refuse_kernels, tells_shapes, weights_only
+from normdiag.sources.interface import Loaded, Progress, Request
 from normdiag.sources.reference import Reference
+from normdiag.sources.shapes import shapes_only
 from normdiag.sources.weight_files import (
     INDEX_SUFFIX,
     STANDARD,
@@ -21,14 +22,16 @@ from normdiag.sources.weight_files import (
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """A whole file of weights; `settings` is None only where its tensors alone are wanted."""
+    """A whole file of weights; `settings` is None only where tensors or shapes alone will do."""
 
     settings: ConfigFile | None
     weights: WeightFiles
     request: Request
 
-    def load(self, progress: Progress) -> Runnable | WeightsOnly:
+    def load(self, progress: Progress) -> Loaded:
         """The model that the configuration beside the file describes, or the tensors alone."""
+        if self.settings is None and self.request.structure_only:
+            return shapes_only(self.weights)
         progress("importing torch and transformers", 0, None)
         from normdiag.sources.stored_tensors import stored_tensors
 
@@ -54,6 +57,8 @@ def open_checkpoint(reference: Reference, request: Request) -> CheckpointFile:
     settings = read_config(path.parent)
     if request.weights_only:
         return CheckpointFile(settings, weights, request)
+    if settings is None and tells_shapes(weights, request):
+        return CheckpointFile(None, weights, request)
     if settings is None:
         raise no_config(f"{path} has no config.json beside it")
     settings.check()

@@ -10,8 +10,9 @@ from normdiag.errors import LoadError
 from normdiag.evidence.subject import Loading
 from normdiag.sources.adapter import refuse_adapter
 from normdiag.sources.config_file import ConfigFile, read_config
-from normdiag.sources.interface import Progress, Request, Runnable, WeightsOnly
+from normdiag.sources.interface import Loaded, Progress, Request, WeightsOnly
 from normdiag.sources.reference import Reference
+from normdiag.sources.shapes import shapes_only
 from normdiag.sources.weight_files import WeightFiles, find_weights
 
 if TYPE_CHECKING:
@@ -27,8 +28,10 @@ class Directory:
     weights: WeightFiles | None
     request: Request
 
-    def load(self, progress: Progress) -> Runnable | WeightsOnly:
+    def load(self, progress: Progress) -> Loaded:
         """The model through transformers, or the tensors alone."""
+        if self.settings is None and self.request.structure_only and self.weights is not None:
+            return shapes_only(self.weights)
         progress("importing torch and transformers", 0, None)
         from normdiag.sources.stored_tensors import stored_tensors
 
@@ -71,17 +74,22 @@ def open_directory(reference: Reference, request: Request) -> Directory:
     if settings is not None and not request.weights_only:
         settings.check()
         refuse_kernels(settings, request)
-    if request.random_init and not request.weights_only:
-        if settings is None:
-            raise no_config(f"{folder} has no config.json")
+    if settings is not None and (request.random_init or request.structure_only):
         return Directory(folder, settings, None, request)
+    if request.random_init:
+        raise no_config(f"{folder} has no config.json")
     weights = find_weights(folder)
     if weights is None:
         raise _no_weights(folder, settings)
     weights.check()
-    if settings is None and not request.weights_only:
+    if settings is None and not request.weights_only and not tells_shapes(weights, request):
         raise no_config(f"{folder} has no config.json")
     return Directory(folder, settings, weights, request)
+
+
+def tells_shapes(weights: WeightFiles, request: Request) -> bool:
+    """Whether names and shapes will do, and can be told without reading the tensors."""
+    return request.structure_only and weights.format == "safetensors"
 
 
 def no_config(what: str) -> LoadError:

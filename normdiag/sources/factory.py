@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from normdiag.errors import LoadError, UsageError
 from normdiag.evidence.subject import Loading
 from normdiag.sources.cause import cause
-from normdiag.sources.interface import Progress, Request, Runnable, WeightsOnly
+from normdiag.sources.interface import Loaded, Progress, Request, Runnable, WeightsOnly
 from normdiag.sources.reference import Reference
 
 if TYPE_CHECKING:
@@ -30,14 +30,16 @@ class Factory:
     reference: Reference
     request: Request
 
-    def load(self, progress: Progress) -> Runnable | WeightsOnly:
+    def load(self, progress: Progress) -> Loaded:
         """Import the code, call the factory, and take what it returns."""
         progress("importing torch", 0, None)
         import torch
 
-        from normdiag.sources.hardware import device_of, dtype_of, settle
+        from normdiag.sources.hardware import META, device_of, dtype_of, settle
 
-        dtype, device = dtype_of(self.request.dtype), device_of(self.request.device)
+        bare = self.request.structure_only
+        dtype = dtype_of(self.request.dtype)
+        device = META if bare else device_of(self.request.device)
         progress(f"calling {self.reference.target}", 0, None)
         with (
             redirect_stdout(sys.stderr),
@@ -45,14 +47,18 @@ class Factory:
             torch.random.fork_rng(devices=[]),
         ):
             torch.manual_seed(self.request.seed)
-            built = _call(self.reference, _find(self.reference))
+            found = _find(self.reference)  # what its module makes once is to have values
+            with META if bare else nullcontext():
+                built = _call(self.reference, found)
         model, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
         if not isinstance(model, torch.nn.Module):
             raise LoadError(
                 f"{self.reference.target} gave a {type(built).__name__}, not an nn.Module",
                 "return the module, or the pair (module, inputs of its forward)",
             )
-        _refuse_meta(self.reference, model)
+        if bare:
+            return of_module(settle(model, device, dtype), inputs, structure_only=True)
+        _refuse_meta(self.reference.target, model)
         runnable = of_module(settle(model, device, dtype), inputs)
         return _weights_only(runnable) if self.request.weights_only else runnable
 
@@ -67,8 +73,19 @@ def open_factory(reference: Reference, request: Request) -> Factory:
     return Factory(reference, request)
 
 
-def of_module(model: nn.Module, inputs: Any | None = None) -> Runnable:
-    """A module that exists already, left in the mode, dtype and place it is in."""
+def of_module(
+    model: nn.Module, inputs: Any | None = None, *, structure_only: bool = False
+) -> Runnable:
+    """A module that exists already, left in the mode, dtype and place it is in.
+
+    Raises LoadError for one without values, UsageError for one with values whose structure only
+    is wanted: it would have to be moved.
+    """
+    name = type(model).__name__
+    if structure_only:
+        _refuse_values(name, model)
+    else:
+        _refuse_meta(name, model)
     config = getattr(model, "config", None)
     model_type = getattr(config, "model_type", None)
     return Runnable(
@@ -79,7 +96,8 @@ def of_module(model: nn.Module, inputs: Any | None = None) -> Runnable:
         loading=Loading(),
         tensors=lambda _: ((name, t.detach()) for name, t in model.state_dict().items()),
         model_type=model_type if isinstance(model_type, str) and model_type else None,
-        class_name=type(model).__name__,
+        class_name=name,
+        mode="structure-only" if structure_only else "run",
         inputs=inputs,
     )
 
@@ -187,10 +205,21 @@ def _required(found: Any) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind not in open_ended]
 
 
-def _refuse_meta(reference: Reference, model: nn.Module) -> None:
+def _refuse_meta(target: str, model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
             raise LoadError(
-                f"{reference.target} gave a module without values ({name} is on the meta device)",
-                "build it on a device that holds values",
+                f"{target} is a module without values ({name} is on the meta device)",
+                "build it on a device that holds values, or look at its structure only "
+                "(--structure-only, in Python structure_only=True)",
+            )
+
+
+def _refuse_values(target: str, model: nn.Module) -> None:
+    for name, parameter in model.named_parameters():
+        if not parameter.is_meta:
+            raise UsageError(
+                f"the structure only was asked for, and {target} has values ({name} on "
+                f"{parameter.device})",
+                'leave structure_only out, or build it under `with torch.device("meta")`',
             )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from normdiag.errors import LoadError
 from normdiag.evidence.subject import Loading
-from normdiag.sources.interface import Progress, Request, Runnable, WeightsOnly
+from normdiag.sources.interface import Loaded, Progress, Request, WeightsOnly
 from normdiag.sources.reference import Reference
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Gguf:
     header: GgufHeader
     request: Request
 
-    def load(self, progress: Progress) -> Runnable | WeightsOnly:
+    def load(self, progress: Progress) -> Loaded:
         """The model through transformers, dequantised, or the tensors alone."""
         if self.request.weights_only:
             return WeightsOnly(
@@ -51,6 +51,8 @@ class Gguf:
         )
         with quiet_gguf(progress):
             loaded = load_pretrained(checkpoint, self.request, progress)
+        if self.request.structure_only:
+            return loaded
         return replace(loaded, notes=(*loaded.notes, self._packing()))
 
     def _packing(self) -> str:

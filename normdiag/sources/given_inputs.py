@@ -117,6 +117,8 @@ def _ids(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[int, ...],
     found = named.get("input_ids", values[0] if len(values) == 1 else None)
     if not isinstance(found, torch.Tensor) or found.ndim != 2 or found.dtype is torch.bool:
         return None
+    if found.is_meta:
+        return None
     if found.is_floating_point() or found.is_complex():
         return None
     return tuple(tuple(row) for row in found.tolist())

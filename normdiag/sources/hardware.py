@@ -7,6 +7,9 @@ from torch import nn
 
 from normdiag.errors import LoadError, UsageError
 
+META = torch.device("meta")
+"""Where tensors have a shape and no values."""
+
 DTYPES = {
     "float64": torch.float64,
     "float32": torch.float32,

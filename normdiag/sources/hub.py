@@ -30,7 +30,7 @@ def open_hub(request: Request, progress: Progress) -> Directory:
     progress(f"looking up {request.target}", 0, None)
     code = ["*.py"] if request.trust_remote_code else []
     folder = fetch(_DESCRIPTION + code)
-    if not request.random_init:
+    if not (request.random_init or request.structure_only):
         _fetch_weights(folder, fetch, progress)
     reference = Reference(kind="directory", target=request.target, path=folder)
     try:

@@ -41,6 +41,8 @@ class Request:
     seed: int = 0
     trust_remote_code: bool = False
     random_init: bool = False
+    structure_only: bool = False
+    """No weights: the configuration alone, on the meta device."""
     weights_only: bool = False
     adapter: Path | None = None
     """The directory of a LoRA that is merged into the target."""
@@ -59,7 +61,8 @@ class Runnable:
     """Every tensor of the checkpoint as stored (of a factory: the state dict)."""
     model_type: str | None
     class_name: str
-    mode: Literal["run", "random-init"] = "run"
+    mode: Literal["run", "random-init", "structure-only"] = "run"
+    """ "structure-only": every parameter is on the meta device."""
     inputs: Any | None = None
     """What the model's own author says that it takes, where a factory gave it."""
 
@@ -76,9 +79,23 @@ class WeightsOnly:
     mode: Literal["weights-only"] = "weights-only"
 
 
+@dataclass(frozen=True, kw_only=True)
+class ShapesOnly:
+    """The names and shapes of a checkpoint's tensors, where no configuration says more."""
+
+    shapes: Mapping[str, tuple[int, ...]]
+    dtypes: Mapping[str, int]
+    """Tensors per dtype as stored."""
+    notes: tuple[str, ...]
+    mode: Literal["structure-only"] = "structure-only"
+
+
+Loaded = Runnable | WeightsOnly | ShapesOnly
+
+
 class Source(Protocol):
     """A target that was found and whose files are whole."""
 
-    def load(self, progress: Progress) -> Runnable | WeightsOnly:
+    def load(self, progress: Progress) -> Loaded:
         """Read it. Raises LoadError where no model comes out of it."""
         ...

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.sources.interface import Progress, Request, Runnable, Source, WeightsOnly, silent
+from normdiag.sources.interface import Loaded, Progress, Request, Source, silent
 from normdiag.sources.reference import Reference, parse
 
 
-def load(request: Request, progress: Progress | None = None) -> Runnable | WeightsOnly:
+def load(request: Request, progress: Progress | None = None) -> Loaded:
     """Open and read the target of `request`.
 
     Raises LoadError with cause and remedy where no model comes out of it, UsageError where the
@@ -28,8 +28,14 @@ def open_source(request: Request, progress: Progress = silent) -> Source:
             f"revision {request.revision!r} was given, and {request.target} is no hub id",
             "a revision is a branch, tag or commit of a hub repository",
         )
-    if request.random_init and request.weights_only:
-        raise UsageError("random weights were asked for, and weights only", "choose one of them")
+    ways = {
+        "random weights": request.random_init,
+        "the structure only": request.structure_only,
+        "weights only": request.weights_only,
+    }
+    asked = [way for way, wanted in ways.items() if wanted]
+    if len(asked) > 1:
+        raise UsageError(f"{', and '.join(asked)} were asked for", "choose one of them")
     if request.adapter is None:
         return _open(reference, request, progress)
     from normdiag.sources.adapter import Adapted, open_adapter

@@ -127,10 +127,14 @@ def max_positions(model: nn.Module, config: Any) -> int | None:
 
 
 def dtype_and_device(model: nn.Module) -> tuple[torch.dtype, torch.device]:
-    """Those of the first floating parameter: what inputs are to be given in."""
+    """Those of the first floating parameter: what inputs are to be given in.
+
+    For a model on the meta device they are made on the CPU: their values say which tokens they are.
+    """
     for parameter in model.parameters():
         if parameter.is_floating_point():
-            return parameter.dtype, parameter.device
+            device = torch.device("cpu") if parameter.is_meta else parameter.device
+            return parameter.dtype, device
     return torch.get_default_dtype(), torch.device("cpu")
 
 

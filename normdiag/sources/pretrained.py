@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import transformers
@@ -14,7 +15,7 @@ from normdiag.errors import LoadError, NormdiagError
 from normdiag.evidence.subject import Loading
 from normdiag.sources.cause import cause
 from normdiag.sources.config_file import ConfigFile
-from normdiag.sources.hardware import device_of, dtype_of, settle
+from normdiag.sources.hardware import META, device_of, dtype_of, settle
 from normdiag.sources.interface import Progress, Request, Runnable
 from normdiag.sources.model_class import (
     configuration,
@@ -57,20 +58,19 @@ def load_pretrained(checkpoint: Checkpoint, request: Request, progress: Progress
     Raises LoadError for a configuration that describes no model, for code that was not asked
     for, for weights that do not fit at all, and for what transformers itself refuses.
     """
-    device = device_of(request.device)
+    device = META if request.structure_only else device_of(request.device)
+    is_made = request.random_init or request.structure_only
     with quiet(progress), torch.random.fork_rng(devices=[]):
         torch.manual_seed(request.seed)  # what the checkpoint lacks is newly initialised
         choice = _choose(checkpoint, request)
-        build = _from_config if request.random_init else _from_weights
+        build = _from_config if is_made else _from_weights
         try:
             model, loading, notes = build(checkpoint, request, choice)
         except NormdiagError:
             raise
         except Exception as error:
             raise _explained(error, checkpoint, choice) from error
-        tokenizer, unusable = find_tokenizer(
-            checkpoint.folder, checkpoint.gguf_file, trust=request.trust_remote_code
-        )
+        tokenizer, unusable = _tokenizer(checkpoint, request)
         model = settle(model, device)
     return Runnable(
         model=model,
@@ -78,11 +78,23 @@ def load_pretrained(checkpoint: Checkpoint, request: Request, progress: Progress
         tokenizer=tokenizer,
         notes=tuple(note for note in (choice.note, *notes, unusable) if note),
         loading=loading,
-        tensors=_tensors_of(model) if request.random_init else checkpoint.tensors,
+        tensors=_tensors_of(model) if is_made else checkpoint.tensors,
         model_type=choice.config.model_type,
         class_name=type(model).__name__,
-        mode="random-init" if request.random_init else "run",
+        mode=_mode(request),
     )
+
+
+def _mode(request: Request) -> Literal["run", "random-init", "structure-only"]:
+    if request.structure_only:
+        return "structure-only"
+    return "random-init" if request.random_init else "run"
+
+
+def _tokenizer(checkpoint: Checkpoint, request: Request) -> tuple[Any | None, str | None]:
+    if request.structure_only:  # without values it is all one which ids are run
+        return None, None
+    return find_tokenizer(checkpoint.folder, checkpoint.gguf_file, trust=request.trust_remote_code)
 
 
 def _choose(checkpoint: Checkpoint, request: Request) -> Choice:
@@ -110,10 +122,16 @@ def _choose(checkpoint: Checkpoint, request: Request) -> Choice:
 def _from_config(
     checkpoint: Checkpoint, request: Request, choice: Choice
 ) -> tuple[Any, Loading, tuple[str, ...]]:
-    model, stated = choice.model_class(choice.config), choice.config.dtype
+    with META if request.structure_only else nullcontext():
+        model, stated = choice.model_class(choice.config), choice.config.dtype
     dtype = choice.dtype or (stated if isinstance(stated, torch.dtype) else torch.float32)
-    note = f"weights are random (seed {request.seed}), from the configuration alone"
-    return model.to(dtype), Loading(), (note,)
+    notes = [f"weights are random (seed {request.seed}), from the configuration alone"]
+    if request.structure_only:
+        notes = ["built from the configuration alone: no weights were read"]
+    settings = checkpoint.settings
+    if settings is not None and settings.quantisation is not None:
+        notes.append(f"the stored weights are quantised ({settings.quantisation}), these are not")
+    return model.to(dtype), Loading(), tuple(notes)
 
 
 def _from_weights(

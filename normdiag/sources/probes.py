@@ -92,6 +92,11 @@ def _users(runnable: Runnable, options: ProbeOptions) -> Built:
     if options.ids is not None:
         sequences, kind = user_ids(runnable, options.ids), "inputs"
         note = "token ids as given"
+    elif runnable.mode == "structure-only":
+        raise UsageError(
+            "texts were given, and without values it is all one which are run",
+            "leave them out; token ids (--ids) give another length",
+        )
     elif runnable.tokenizer is None:
         raise UsageError(
             "texts were given, and the target has no tokenizer", "give token ids: --ids"
@@ -147,7 +152,7 @@ def _takes_ids(runnable: Runnable) -> bool:
 
 def _tokens(batch: Batch) -> int:
     mask: Any = batch.inputs.get("attention_mask")
-    if isinstance(mask, torch.Tensor) and mask.ndim == 2:
+    if isinstance(mask, torch.Tensor) and mask.ndim == 2 and not mask.is_meta:
         return int((mask != 0).sum())
     if batch.ids is not None:
         return sum(map(len, batch.ids))

@@ -129,6 +129,12 @@ def test_ids(typed, ids):
     assert options.texts is None
 
 
+def test_without_values_the_texts_of_the_settings_are_of_no_use():
+    options = asked(Settings(texts="is not read.txt"), loading={"structure_only": True})
+    assert options.structure_only
+    assert options.texts is None
+
+
 @pytest.mark.parametrize("typed", ["", "[]", "a", "1,-2", "1.5", "1;2", "１"])
 def test_what_is_no_id_is_refused(typed):
     with pytest.raises(UsageError, match="no list of token ids"):
@@ -138,7 +144,9 @@ def test_what_is_no_id_is_refused(typed):
 @pytest.mark.parametrize(
     ("typed", "why"),
     [
-        ({"loading": {"weights_only": True, "random_init": True}}, "one of the two"),
+        ({"loading": {"weights_only": True, "random_init": True}}, "one of them"),
+        ({"loading": {"structure_only": True, "random_init": True}}, "--structure-only each say"),
+        ({"loading": {"structure_only": True}, "probe": {"text": ["a"]}}, "has no values"),
         ({"probe": {"text": ["a"], "ids": ["1"]}}, "--text and --ids"),
         ({"probe": {"texts": "a", "inputs": "b"}}, "--texts and --inputs"),
         ({"loading": {"weights_only": True}, "probe": {"text": ["a"]}}, "runs nothing"),

@@ -139,6 +139,7 @@ def test_nothing_hostile_reaches_the_terminal(run, folder, words):
         (("check", HEALTHY, "--fail-on", "info"), 0),
         (("check", HEALTHY, "--measure", "none", "--require-complete"), 4),
         (("check", HEALTHY, "--weights-only", "--select", "ND203", "--require-complete"), 4),
+        (("check", HEALTHY, "--structure-only", "--select", "ND1", "--require-complete"), 0),
         (("trace", SICK, "--fail-on", "error"), 1),
     ],
     ids=lambda value: " ".join(value[:1] + value[2:]) if isinstance(value, tuple) else None,
@@ -164,6 +165,7 @@ def test_exit_codes(run, words, code):
         (("inspect", TINY, "--measure", "weather"), 2),
         (("inspect", HEALTHY, "--text", "it takes no text"), 2),
         (("trace", TINY, "--weights-only"), 2),
+        (("trace", TINY, "--structure-only"), 2),
         (("trace", TINY, "--text", "a", "--site", "nowhere"), 2),
     ],
     ids=lambda value: (

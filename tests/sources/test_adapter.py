@@ -265,7 +265,9 @@ class TestErrors:
         assert repr(str(llama_dir)) in caught.value.what
         assert f"--adapter {lora_dir}" in (caught.value.hint or "")
 
-    @pytest.mark.parametrize(("way", "said"), [("weights_only", "weights only")])
+    @pytest.mark.parametrize(
+        ("way", "said"), [("weights_only", "weights only"), ("structure_only", "structure only")]
+    )
     def test_there_is_nothing_to_put_it_on(
         self, llama_dir: Path, lora_dir: Path, way: str, said: str
     ) -> None:

@@ -94,6 +94,11 @@ class TestLoading:
         run(whole)
         assert capfd.readouterr() == ("", "")
 
+    def test_the_structure_needs_the_metadata_only(self, whole: Path, run: Load) -> None:
+        loaded = run(whole, structure_only=True)
+        assert all(p.is_meta for p in loaded.model.parameters())
+        assert not any("unpacked" in note for note in loaded.notes)
+
     def test_random_weights_need_the_metadata_only(self, whole: Path, run: Load) -> None:
         loaded = run(whole, random_init=True)
         assert loaded.mode == "random-init"

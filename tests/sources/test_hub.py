@@ -115,8 +115,9 @@ def test_shards_are_fetched_one_by_one_and_told(remote: Remote, run: Load) -> No
     assert all([shard] in remote.asked for shard in shards)
 
 
-def test_no_weights_are_fetched_for_random_ones(remote: Remote) -> None:
-    open_source(Request(target="org/llama", random_init=True))
+@pytest.mark.parametrize("way", ["random_init", "structure_only"])
+def test_no_weights_are_fetched_where_none_are_wanted(remote: Remote, way: str) -> None:
+    open_source(Request(target="org/llama", **{way: True}))
     assert not (remote.local / "model.safetensors").exists()
 
 
