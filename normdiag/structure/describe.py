@@ -207,7 +207,7 @@ def counted_norms(stack: StackFacts) -> set[tuple[int, NormFound]]:
 
 def _most_frequent(per_layer: Counter[int], stack: StackFacts) -> int:
     counts = Counter(per_layer.get(i, 0) for i in range(stack.layers.count))
-    return counts.most_common(1)[0][0]
+    return max(counts, key=lambda value: (counts[value], value))
 
 
 def _strongest(scales: list[Scale]) -> ScaleKind:

@@ -53,6 +53,8 @@ def step_back(node: Node) -> tuple[Node, Factor | None] | None:
         return _unscaled(node)
     if op == "cat":
         return _appended(node)
+    if op == "add" and number(node.args[1]) == 0.0:  # what sum() starts from
+        return first, None
     if op == "sub":
         return _filtered(node)
     return None

@@ -13,6 +13,7 @@ _FLOAT32_EPS = 1.1920928955078125e-07
 
 def _layer_norm(node: Node) -> NormFound | None:
     x, shape, weight, bias, eps = _padded(node, 5)
+    eps = 1e-5 if eps is None else eps  # an argument that has its default value is not passed on
     return _found(node, x, "layernorm", _last(len(shape)), eps, (weight,), (bias,))
 
 
