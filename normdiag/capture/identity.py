@@ -19,16 +19,22 @@ Geometry = tuple[Any, ...]
 
 
 class _Storage:
-    __slots__ = ("pin", "values", "writer")
+    __slots__ = ("pin", "values", "whole", "writer")
 
     def __init__(self, pin: StorageWeakRef) -> None:
         self.pin = pin
         self.writer: Node | None = None
+        self.whole: Node | None = None
+        """The first value that took in all of it, or what was written to all of it since."""
         self.values: dict[Geometry, Node] = {}
 
 
 def _geometry(tensor: torch.Tensor) -> Geometry:
     return (tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
+
+
+def _is_part(tensor: torch.Tensor) -> bool:
+    return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
 
 
 class Identity:
@@ -52,7 +58,10 @@ class Identity:
     def bind(self, tensor: torch.Tensor, node: Node) -> None:
         """`tensor` was made by `node`: a new value, or a new view of an old one."""
         try:
-            self._storage(tensor).values[_geometry(tensor)] = node
+            storage = self._storage(tensor)
+            storage.values[_geometry(tensor)] = node
+            if storage.whole is None and not _is_part(tensor):
+                storage.whole = node
         except (RuntimeError, NotImplementedError):
             self._opaque[id(tensor)] = (weakref.ref(tensor), node)
 
@@ -65,15 +74,27 @@ class Identity:
             storage = self._storage(tensor)
             storage.values = {_geometry(tensor): node}
             storage.writer = node
-            held = tensor.untyped_storage().nbytes()
-            return tensor.numel() * tensor.element_size() < held
+            if _is_part(tensor):
+                return True
+            storage.whole = node
+            return False
         except (RuntimeError, NotImplementedError):
             self._opaque[id(tensor)] = (weakref.ref(tensor), node)
             return False
 
     def write_whole(self, tensor: torch.Tensor, node: Node) -> None:
         """Every view of the storage, except those bound after the write, now reads `node`."""
-        self._storage(tensor).writer = node
+        storage = self._storage(tensor)
+        storage.writer = storage.whole = node
+
+    def whole_of(self, tensor: torch.Tensor) -> Node | None:
+        """The value of all of the storage that `tensor` may be only a part of."""
+        try:
+            storage = self._storages.get(tensor.untyped_storage()._cdata)
+        except (RuntimeError, NotImplementedError):
+            return self.node_of(tensor)
+        whole = None if storage is None else storage.whole
+        return whole or self.node_of(tensor)
 
     def _storage(self, tensor: torch.Tensor) -> _Storage:
         raw = tensor.untyped_storage()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from normdiag.capture.scopes import plain_path
 from normdiag.evidence.coverage import Coverage, Skipped, UnexplainedAdd
 from normdiag.graph import Node
 from normdiag.measure.forward import Pass
@@ -39,7 +40,7 @@ def cover(model: nn.Module, done: Pass, sites: Sites, skipped: list[Skipped]) ->
             if sites.attachments[norm].role == "unattached"
         ),
         modules_not_called=_not_called(model, done),
-        skipped=tuple(skipped),
+        skipped=(*skipped, *_opaque(done, sites)),
         operations=len(done.graph),
     )  # fmt: skip
 
@@ -60,6 +61,27 @@ def _unexplained(done: Pass, sites: Sites) -> list[Node]:
     return found
 
 
+def _opaque(done: Pass, sites: Sites) -> list[Skipped]:
+    """Kernels that the stream itself runs through, and that no reading of the graph explains."""
+    stacks = list(sites.stacks.values())
+    on_branches = {n for s in stacks for region in s.regions.values() for n in region}
+    low = min((s.adds[0].add.index for s in stacks), default=0)
+    high = max((s.adds[-1].add.index for s in stacks), default=0)
+    widths = {s.chain.width for s in stacks}
+    places: dict[str, list[str]] = {}
+    for node in done.graph.nodes[low:high]:
+        on_trunk = node.is_data and node.is_floating and node not in on_branches
+        if on_trunk and "::" in node.op and node.shape[-1:] and node.shape[-1] in widths:
+            places.setdefault(node.op, []).append(node.frame.path or "the model")
+    return [
+        Skipped(
+            what=f"{op} in {', '.join(dict.fromkeys(paths))}",
+            why="a kernel that the stream runs through: what it adds or normalises is not seen",
+        )
+        for op, paths in places.items()
+    ]
+
+
 def _not_called(model: nn.Module, done: Pass) -> tuple[str, ...]:
     """Modules with parameters of their own that neither ran nor had a parameter used."""
     used = {
@@ -69,7 +91,7 @@ def _not_called(model: nn.Module, done: Pass) -> tuple[str, ...]:
     names = []
     for path, module in model.named_modules():
         own = [n for n, _ in module.named_parameters(recurse=False)]
-        if not own or path in called:
+        if not own or plain_path(path) in called:
             continue
         if not any(f"{path}.{n}" in used for n in own):
             names.append(path)

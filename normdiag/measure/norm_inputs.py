@@ -66,7 +66,7 @@ class Denominator:
 def denominator(norm: NormFound, learned: LearnedValues) -> Denominator:
     """The denominator as it was found."""
     alpha = None if norm.alpha is None else learned.values(norm.alpha)
-    slope = None if alpha is None else abs(float(alpha))
+    slope = None if alpha is None else abs(float(alpha.detach()))
     return Denominator(learned.eps(norm) or 0.0, norm.variance_scale, norm.eps_place, slope)
 
 

@@ -113,6 +113,20 @@ class TestWrites:
         assert only(graph, "zeros") in ancestors(only(graph, "sum"))
         assert only(graph, "sum").is_data
 
+    def test_parts_written_one_by_one_leave_the_rest_what_it_was(self) -> None:
+        def forward(x):
+            y = x.exp()
+            y[..., 1] += 5
+            y[0, 2:] = 7
+            return y.sum()
+
+        graph = record(forward, torch.randn(3, 4))
+        value = only(graph, "sum").parents[0]
+        while value.op == "write":
+            assert value.shape == (3, 4)
+            value = value.parents[0]
+        assert value is only(graph, "exp")
+
     def test_the_observer_can_ask_for_what_is_overwritten(self) -> None:
         observer = Seen(overwritten=("add",), keeps=True)
         x = torch.randn(3, 4)
