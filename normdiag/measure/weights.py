@@ -18,7 +18,8 @@ def static_pass(
     *,
     keep_vectors: bool,
 ) -> tuple[StaticPass, str]:
-    """One look at every tensor as stored; also the digest of all of them.
+    """One look at every tensor as stored; also the digest of all of them, in whatever order and
+    however many files they lie.
 
     `loaded` are the model's tensors of the same names. `keep_vectors` keeps a line for every
     one-dimensional tensor: the gains and biases, where no graph says which those are.
@@ -27,10 +28,10 @@ def static_pass(
     vectors: list[Tensor] = []
     dtypes: Counter[str] = Counter()
     count = elements = nonfinite = 0
-    digest = hashlib.sha256()
+    prints: list[bytes] = []
     for name, stored in tensors:
         tensor = stored.detach()
-        digest.update(_fingerprint(name, tensor))
+        prints.append(_fingerprint(name, tensor))
         if not tensor.is_floating_point() or tensor.numel() == 0:
             continue
         line = _look(name, tensor, loaded.get(name))
@@ -50,7 +51,7 @@ def static_pass(
         noted=tuple(noted),
         vectors=tuple(vectors),
     )
-    return found, digest.hexdigest()
+    return found, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
 
 
 def _look(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> Tensor:

@@ -1,0 +1,118 @@
+"""Closure: a stream that is read right closes, one that something hidden writes to does not."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import nn
+
+from tests.measure.forwards import measured
+
+OPEN = [
+    "pre_norm:build",
+    "pre_norm_shared:build",
+    "post_norm:build",
+    "rms_pre_norm:build",
+    "sandwich:build",
+    "branch_output:build",
+    "parallel:build",
+    "no_norm:build",
+    "batch_norm:build",
+    "scaled_branch:build",
+    "hidden_write:build_healthy",
+    "unexplained_add:build_healthy",
+    "dead_branch:build",
+    "cancelling_add:build",
+]
+
+
+@pytest.mark.parametrize("target", OPEN)
+def test_every_sample_that_hides_nothing_closes(target: str) -> None:
+    module, name = target.split(":")
+    model, inputs = getattr(importlib.import_module(f"sample_models.{module}"), name)()
+    assembly, measurements = measured(model, inputs)
+    assert measurements.closure.keys() == assembly.sites.stacks.keys()
+    for closure in measurements.closure.values():
+        assert closure.max_rel_error < 1e-5
+
+
+class Block(nn.Module):
+    def __init__(self, write: Callable[[torch.Tensor], torch.Tensor] | None) -> None:
+        super().__init__()
+        self.ln, self.fc = nn.LayerNorm(16), nn.Linear(16, 16)
+        self.write = write
+
+    def forward(self, x):
+        x = x + self.fc(self.ln(x))
+        return x if self.write is None else self.write(x)
+
+
+class Stream(nn.Module):
+    """Six pre-norm blocks; block 2 does something more to the stream."""
+
+    def __init__(self, write: Callable[[torch.Tensor], torch.Tensor] | None) -> None:
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(write if i == 2 else None) for i in range(6))
+        self.ln_f = nn.LayerNorm(16)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.ln_f(x)
+
+
+def through_numpy(x: torch.Tensor) -> torch.Tensor:
+    """Shares the memory, not the bookkeeping."""
+    x.numpy()[..., 3] += 1
+    return x
+
+
+def in_place(x: torch.Tensor) -> torch.Tensor:
+    x[..., 3] += 1
+    return x
+
+
+def vector(x: torch.Tensor) -> torch.Tensor:
+    return x + torch.linspace(0, 1, 16)
+
+
+def bounded(x: torch.Tensor) -> torch.Tensor:
+    return x.clamp(-0.5, 0.5)
+
+
+@pytest.mark.parametrize("write", [through_numpy, in_place, vector, bounded])
+def test_what_no_add_wrote_breaks_it_there(write: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    torch.manual_seed(0)
+    _, measurements = measured(Stream(write), torch.randn(2, 5, 16))
+    (closure,) = measurements.closure.values()
+    assert closure.max_rel_error > 0.05
+    assert closure.layer in (2, 3)
+
+
+def test_and_nothing_breaks_it_otherwise() -> None:
+    torch.manual_seed(0)
+    _, measurements = measured(Stream(None), torch.randn(2, 5, 16))
+    (closure,) = measurements.closure.values()
+    assert closure.max_rel_error < 1e-6
+
+
+@pytest.mark.parametrize("factor", [0.5, -2.0])
+def test_a_constant_scale_on_the_stream_is_carried_on(factor: float) -> None:
+    torch.manual_seed(0)
+    _, measurements = measured(Stream(lambda x: x * factor), torch.randn(2, 5, 16))
+    (closure,) = measurements.closure.values()
+    assert closure.max_rel_error < 1e-6
+
+
+def test_a_write_to_a_part_of_the_tokens_is_seen_too() -> None:
+    def first_token(x: torch.Tensor) -> torch.Tensor:
+        x.numpy()[:, 0] += 1
+        return x
+
+    torch.manual_seed(0)
+    _, measurements = measured(Stream(first_token), torch.randn(2, 5, 16))
+    (closure,) = measurements.closure.values()
+    assert closure.max_rel_error > 0.05
