@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -14,7 +13,7 @@ from normdiag.evidence.stream import AddMeasurement, Closure, Growth
 from normdiag.measure.closure import close
 from normdiag.measure.forward import Pass
 from normdiag.measure.growth import grow
-from normdiag.measure.head import head_input
+from normdiag.measure.head import HeadSums
 from normdiag.measure.jacobians import norm_jacobian
 from normdiag.measure.learned import LearnedValues
 from normdiag.measure.norm_inputs import measure_norm
@@ -22,58 +21,99 @@ from normdiag.measure.observer import AddRecord, NormRecord
 from normdiag.measure.replay import replay_add, replay_norm
 from normdiag.measure.stream import Rows, TokenNumbers, measure_add
 from normdiag.structure.describe import Sites, describe
+from normdiag.structure.forms import NormFound
+from normdiag.structure.residuals import AddFound
 
 
 @dataclass(slots=True)
 class Assembly:
-    """The sites of the first pass, and what every pass saw of them."""
+    """The sites of the first pass, and what every pass saw of them.
 
-    passes: list[Pass]
+    Of later passes the records alone are kept: their graphs go as soon as they are filed.
+    """
+
+    first: Pass
     sites: Sites
     learned: LearnedValues
-    norms: dict[str, list[tuple[NormRecord, Rows]]]
+    norms: dict[str, list[tuple[NormRecord, Rows]]] = field(default_factory=dict)
     """Per norm: its record in each pass, and the numbers of that pass's sequences."""
-    adds: dict[str, list[tuple[AddRecord, Rows]]]
-    skipped: list[Skipped] = field(default_factory=list)
+    adds: dict[str, list[tuple[AddRecord, Rows]]] = field(default_factory=dict)
+    head: HeadSums = field(default_factory=HeadSums)
+    are_finite: list[bool] = field(default_factory=list)
+    """Per pass: whether every norm input, every add and the output were finite."""
+    elsewhere: set[str] = field(default_factory=set)
+    """Sites that ran in a later pass and not in the first."""
+    _found: dict[str, NormFound | AddFound] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, first: Pass, rows: Rows) -> Assembly:
+        """The first pass, whose sites are the report's."""
+        learned = LearnedValues(first.sites.values)
+        sites = describe(first.graph, first.reading.norms, first.stacks, learned)
+        assembly = cls(first, sites, learned)
+        assembly._found = {i: n for n, i in sites.norms.items()}
+        assembly._found |= {i: a for a, i in sites.adds.items()}
+        assembly._file(first, sites, rows)
+        return assembly
 
-def assemble(passes: list[Pass], rows: Sequence[Rows]) -> Assembly:
-    """`rows[i]`: which sequences of the probe pass i ran."""
-    values = {}
-    for done in passes:
-        values.update(done.sites.values)
-    learned = LearnedValues(values)
-    described = [describe(p.graph, p.reading.norms, p.stacks, learned) for p in passes]
-    norms: dict[str, list[tuple[NormRecord, Rows]]] = defaultdict(list)
-    adds: dict[str, list[tuple[AddRecord, Rows]]] = defaultdict(list)
-    for done, sites, own in zip(passes, described, rows, strict=True):
+    def add(self, done: Pass, rows: Rows) -> None:
+        """One more pass over the same model."""
+        learned = LearnedValues(done.sites.values)
+        self._file(done, describe(done.graph, done.reading.norms, done.stacks, learned), rows)
+
+    def _file(self, done: Pass, sites: Sites, rows: Rows) -> None:
+        self.are_finite.append(done.is_finite)
+        self.head.take(done)
         for norm, name in sites.norms.items():
-            if norm in done.sites.norms:
-                norms[name].append((done.sites.norms[norm], own))
+            record = done.sites.norms.get(norm)
+            found = self._found.get(name)
+            if record is not None and isinstance(found, NormFound):
+                record.found = found
+                self.norms.setdefault(name, []).append((record, rows))
+            elif found is None:
+                self.elsewhere.add(name)
         for add, name in sites.adds.items():
-            if add in done.sites.adds:
-                adds[name].append((done.sites.adds[add], own))
-    assembly = Assembly(passes, described[0], learned, dict(norms), dict(adds))
-    unkept = sorted(set(described[0].adds.values()) - set(adds))
-    if unkept:
-        assembly.skipped.append(
-            Skipped(
-                what=", ".join(unkept[:8]) + (", .." if len(unkept) > 8 else ""),
-                why="another residual add ran between the branches that are summed here",
-            )
-        )
-    known = {*described[0].norms.values(), *described[0].adds.values()}
-    later = sorted({*norms, *adds} - known)
-    if later:
-        assembly.skipped.append(
-            Skipped(
-                what=", ".join(later[:8]) + (", .." if len(later) > 8 else ""),
-                why="these sites ran for some inputs only, not for the first ones",
-            )
-        )
-        for name in later:
-            norms.pop(name, None)
-            adds.pop(name, None)
+            added = done.sites.adds.get(add)
+            found = self._found.get(name)
+            if added is not None and isinstance(found, AddFound):
+                added.found = found
+                self.adds.setdefault(name, []).append((added, rows))
+            elif found is None:
+                self.elsewhere.add(name)
+
+    def skipped(self) -> list[Skipped]:
+        """What could not be measured, and why."""
+        return [
+            *_skipped(
+                set(self.sites.adds.values()) - set(self.adds),
+                "another residual add ran between the branches that are summed here",
+            ),
+            *_skipped(
+                self.elsewhere, "these sites ran for some inputs only, not for the first ones"
+            ),
+            *_skipped(
+                {
+                    f"closure of {name}"
+                    for name, stack in self.sites.stacks.items()
+                    if close(stack, self.first.sites.adds, self.learned) is None
+                },
+                "tokens change places or number between its adds",
+            ),
+        ]
+
+
+def _skipped(names: set[str], why: str) -> list[Skipped]:
+    if not names:
+        return []
+    shown = sorted(names)
+    return [Skipped(what=", ".join(shown[:8]) + (", .." if len(shown) > 8 else ""), why=why)]
+
+
+def assemble(passes: Sequence[Pass], rows: Sequence[Rows]) -> Assembly:
+    """`rows[i]`: which sequences of the probe pass i ran."""
+    assembly = Assembly.of(passes[0], rows[0])
+    for done, own in zip(passes[1:], rows[1:], strict=True):
+        assembly.add(done, own)
     return assembly
 
 
@@ -109,7 +149,7 @@ def measure(
         growth=_growth(assembly, numbers) if is_streamed else {},
         closure=_closure(assembly) if is_streamed else {},
         replay=replay,
-        head_input=head_input(assembly.passes) if is_streamed else None,
+        head_input=assembly.head.result() if is_streamed else None,
     ), numbers
 
 
@@ -124,17 +164,8 @@ def _growth(assembly: Assembly, numbers: dict[str, TokenNumbers]) -> dict[str, G
 
 
 def _closure(assembly: Assembly) -> dict[str, Closure]:
-    found: dict[str, Closure] = {}
-    first = assembly.passes[0]
-    for name, stack in assembly.sites.stacks.items():
-        closed = close(stack, first.sites.adds, assembly.learned)
-        if closed is not None:
-            found[name] = closed
-        else:
-            assembly.skipped.append(
-                Skipped(
-                    what=f"closure of {name}",
-                    why="tokens change places or number between its adds",
-                )
-            )
-    return found
+    closed = {
+        name: close(stack, assembly.first.sites.adds, assembly.learned)
+        for name, stack in assembly.sites.stacks.items()
+    }
+    return {name: closure for name, closure in closed.items() if closure is not None}

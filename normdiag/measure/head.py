@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import torch
+import math
+from dataclasses import dataclass
 
 from normdiag.evidence.stream import HeadInput
 from normdiag.graph import Node
@@ -14,29 +15,40 @@ from normdiag.structure.forms import Normal
 from normdiag.structure.operations import is_contraction
 
 
-def head_input(passes: list[Pass]) -> HeadInput | None:
-    """The last stack's last value after its last norms, over tokens that are not padding."""
-    squares, count, largest = 0.0, 0, 0.0
-    for done in passes:
-        if not done.stacks:
-            return None
-        end = _end(max(done.stacks, key=lambda s: s.adds[-1].add.index))
-        value = done.sites.recent.get(end)
-        if value is None:
-            return None
-        record = done.sites.adds.get(max(done.sites.adds, key=lambda a: a.index))
-        axis = record.axis if record is not None else -1
-        rows = to_rows(value, (axis,))
+@dataclass(slots=True)
+class HeadSums:
+    """Sums over passes of the last stack's last value after its last norms, padding left out."""
+
+    squares: float = 0.0
+    count: int = 0
+    largest: float = 0.0
+    is_known: bool = True
+    """False once a pass did not keep that value."""
+
+    def take(self, done: Pass) -> None:
+        """One pass more."""
+        end = _end(max(done.stacks, key=lambda s: s.adds[-1].add.index)) if done.stacks else None
+        value = done.sites.recent.get(end) if end is not None else None
+        if end is None or value is None:
+            self.is_known = False
+            return
+        last = done.sites.adds.get(max(done.sites.adds, key=lambda a: a.index))
+        axis = last.axis if last is not None else -1
         lead = tuple(s for i, s in enumerate(value.shape) if i != value.dim() + axis)
         valid = done.layouts.of(end).tokens(lead).valid
+        rows = to_rows(value, (axis,))
         kept = (rows if valid is None else rows[valid]).double()
         scale = abs(_scale_to_head(done, end))
-        squares += float(kept.square().sum()) * scale**2
-        count += kept.numel()
-        largest = max(largest, float(kept.abs().max()) * scale if kept.numel() else 0.0)
-    if not count:
-        return None
-    return HeadInput(rms=float(torch.tensor(squares / count).double().sqrt()), max_abs=largest)
+        self.squares += float(kept.square().sum()) * scale**2
+        self.count += kept.numel()
+        largest = float(kept.abs().max()) * scale if kept.numel() else 0.0
+        self.largest = max(self.largest, largest)
+
+    def result(self) -> HeadInput | None:
+        """None where some pass did not keep the value."""
+        if not self.is_known or not self.count:
+            return None
+        return HeadInput(rms=math.sqrt(self.squares / self.count), max_abs=self.largest)
 
 
 def _scale_to_head(done: Pass, end: Node) -> float:

@@ -6,14 +6,15 @@ from dataclasses import replace
 
 from torch import nn
 
+from normdiag.errors import UsageError
 from normdiag.evidence.coverage import Coverage, Skipped
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.tokens import TokenTrace
-from normdiag.measure.assembly import Assembly, assemble, measure
+from normdiag.measure.assembly import Assembly, measure
 from normdiag.measure.coverage import cover
-from normdiag.measure.forward import Pass, Sampling, run
+from normdiag.measure.forward import Sampling, run
 from normdiag.measure.nonfinite import locate
 from normdiag.measure.observer import Wanted
 from normdiag.measure.probing import probe_of
@@ -51,8 +52,7 @@ def observe(
 ) -> Evidence:
     """Run the probe through the model and measure what `options` ask for."""
     batches, probe, special = probe_of(loaded, options)
-    passes = _run(loaded.model, batches, options, progress)
-    assembly = assemble(passes, [b.rows for b in batches])
+    assembly = _run(loaded.model, batches, options, progress)
     progress.start("measuring norms", len(assembly.norms))
     measurements, numbers = measure(assembly, options.measure, progress.advance)
     progress.done()
@@ -70,27 +70,38 @@ def observe(
         traces = token_traces(_sequences(batches), numbers, assembly.norms)
     named = Named(target, digest, options.command)
     return Evidence(
-        subject=subject_of(loaded, named, probe, special, passes[0]),
+        subject=subject_of(loaded, named, probe, special, assembly.first),
         architecture=assembly.sites.architecture,
         measurements=measurements,
-        coverage=cover(loaded.model, passes[0], assembly.sites, assembly.skipped),
+        coverage=cover(loaded.model, assembly.first, assembly.sites, assembly.skipped()),
         trace=traces,
     )
 
 
 def _run(
     model: nn.Module, batches: tuple[Batch, ...], options: Options, progress: Progress
-) -> list[Pass]:
+) -> Assembly:
     with_norms = not {"norms", "jacobians"}.isdisjoint(options.measure)
     wanted = Wanted("stream" in options.measure, with_norms)
-    sampling = Sampling(None if options.all_tokens else SAMPLE, options.seed)
-    passes = []
+    assembly: Assembly | None = None
     progress.start("running the model", len(batches))
-    for batch in batches:
-        passes.append(run(model, batch, wanted, sampling))
+    for number, batch in enumerate(batches):
+        size = None if options.all_tokens else _sample(number, len(batches))
+        done = run(model, batch, wanted, Sampling(size, options.seed))
+        if assembly is None:
+            assembly = Assembly.of(done, batch.rows)
+        else:
+            assembly.add(done, batch.rows)
         progress.advance()
     progress.done()
-    return passes
+    if assembly is None:
+        raise UsageError("there is nothing to run", "give at least one input or text")
+    return assembly
+
+
+def _sample(number: int, passes: int) -> int:
+    """How many tokens of one pass are sampled: the sample is shared out over the passes."""
+    return max(1, SAMPLE // passes) if number < SAMPLE else 0
 
 
 def _sequences(batches: tuple[Batch, ...]) -> list[ProbeSequence]:
@@ -111,8 +122,8 @@ def _sequences(batches: tuple[Batch, ...]) -> list[ProbeSequence]:
 def _first_nonfinite(
     model: nn.Module, batches: tuple[Batch, ...], assembly: Assembly, progress: Progress
 ) -> FirstNonFinite | None:
-    for batch, done in zip(batches, assembly.passes, strict=True):
-        if done.is_finite:
+    for batch, is_finite in zip(batches, assembly.are_finite, strict=True):
+        if is_finite:
             continue
         progress.start("looking for the first non-finite value")
         found = locate(model, batch, assembly.sites)
