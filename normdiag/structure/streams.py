@@ -182,8 +182,8 @@ class StreamFinder:
         return inner
 
     def _joins(self, previous: AddFound, add: AddFound) -> bool:
-        same_width = width_of(previous) == width_of(add)
-        return same_width and self.enclosing[previous] is self.enclosing[add]
+        alike = previous.node.shape == add.node.shape or width_of(previous) == width_of(add)
+        return alike and self.enclosing[previous] is self.enclosing[add]
 
 
 def _scores(nodes: Iterable[Node]) -> set[Node]:
