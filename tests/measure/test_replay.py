@@ -73,6 +73,21 @@ def test_a_value_of_the_norm_that_is_off_is_seen() -> None:
     assert found.max_rel_error > 0.1
 
 
+def test_a_square_that_overflows_is_seen() -> None:
+    """x / sqrt(inf) is 0, and finite: nothing else tells."""
+
+    class Half(nn.Module):
+        def forward(self, x):
+            return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-3)
+
+    x = torch.randn(1, 4, 16).half()
+    x[0, 1, 5] = 3000
+    assembly = seen(Half(), x)
+    found = replay_norm([norm_record(assembly)], assembly.learned)
+    assert found is not None
+    assert found.max_rel_error > 0.5
+
+
 class Residual(nn.Module):
     def __init__(self) -> None:
         super().__init__()
