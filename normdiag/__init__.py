@@ -18,15 +18,27 @@ _HOMES = {
     "NormdiagError": "normdiag.errors",
     "Options": "normdiag.options",
     "Report": "normdiag.report.report",
+    "declare_norm": "normdiag.capture.declared",
+    "declare_residual_add": "normdiag.capture.declared",
     "inspect": "normdiag.api",
     "load_report": "normdiag.report.report",
     "trace": "normdiag.api",
 }
 
-__all__ = ["NormdiagError", "Options", "Report", "inspect", "load_report", "trace"]
+__all__ = [
+    "NormdiagError",
+    "Options",
+    "Report",
+    "declare_norm",
+    "declare_residual_add",
+    "inspect",
+    "load_report",
+    "trace",
+]
 
 if TYPE_CHECKING:
     from normdiag.api import inspect, trace
+    from normdiag.capture.declared import declare_norm, declare_residual_add
     from normdiag.errors import NormdiagError
     from normdiag.options import Options
     from normdiag.report.report import Report, load_report

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,6 +10,8 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from normdiag.capture.declared import DECLARED
+from normdiag.capture.expansion import EXPANSIONS, Call, expand_declared
 from normdiag.capture.identity import Identity
 from normdiag.capture.scopes import Scopes
 from normdiag.errors import NormdiagError
@@ -41,6 +43,9 @@ class _Operation:
     name: str
     writes: tuple[int, ...]
     writes_out: bool
+    qualified: str = ""
+    """The name with its namespace, as it may be declared."""
+    defaults: tuple[Any, ...] = ()
 
 
 def _read(func: Any) -> _Operation:
@@ -60,7 +65,8 @@ def _read(func: Any) -> _Operation:
     )
     if writes and base.endswith("_") and not base.endswith("__"):
         base = base[:-1]
-    return _Operation(base, writes, out)
+    defaults = tuple(a.default_value for a in schema.arguments if not a.kwarg_only)
+    return _Operation(base, writes, out, schema.name, defaults)
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -95,10 +101,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         operation = self._operations.get(func)
         if operation is None:
             operation = self._operations[func] = _read(func)
-        if operation.writes and self._observer.wants_operand(operation.name, args):
-            kept = args[0].clone()
-        else:
-            kept = None
+        before = self._before(operation, args)
         parents: list[Node] = []
         node_args = tuple([self._noded(a, parents) for a in args])
         node_kwargs = {k: self._noded(v, parents) for k, v in kwargs.items()}
@@ -106,48 +109,99 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if operation.name in FACTORIES:  # only the shape of the operand counts
             parents, node_args = [], ()
         made = _Made(operation, node_args, node_kwargs, tuple(parents))
-        if kept is not None:
-            args = (kept, *args[1:])
         try:
-            self._record(made, args, kwargs, result)
+            results = self._results(made, args, kwargs, result)
+            if not self._expanded(made, before, kwargs, results):
+                self._record(made, before, results)
         except Exception as error:  # ours, not the model's: it must not look like the model's
             raise NormdiagError(
                 f"reading the operation {operation.name} failed: {type(error).__name__}: {error}"
             ) from error
         return result
 
-    def _record(self, made: _Made, args: tuple[Any, ...], kwargs: Any, result: Any) -> None:
+    def _before(self, operation: _Operation, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments, with copies of those that are to be measured and are overwritten."""
+        if not operation.writes:
+            return args
+        if operation.qualified in DECLARED:
+            kept = {i for i in operation.writes if i < len(args)}
+        elif self._observer.wants_operand(operation.name, args):
+            kept = {0}
+        else:
+            return args
+        return tuple(
+            a.clone() if i in kept and isinstance(a, torch.Tensor) else a
+            for i, a in enumerate(args)
+        )
+
+    def _results(
+        self, made: _Made, args: tuple[Any, ...], kwargs: Any, result: Any
+    ) -> tuple[_Result, ...]:
+        """The tensors that were made, then those that were only written."""
         operation = made.operation
-        if operation.writes or operation.writes_out:
-            written = [args[i] for i in operation.writes if i < len(args)]
-            if operation.writes_out:
-                written += [v for k, v in kwargs.items() if k.startswith("out")]
-            outputs = [result] if isinstance(result, torch.Tensor) else written
-            for i, tensor in enumerate(outputs):
-                if isinstance(tensor, torch.Tensor):
-                    self._written(made, i, args, tensor)
-            return
-        if isinstance(result, torch.Tensor):
-            self._made(made, 0, args, result)
-        elif isinstance(result, (tuple, list)):
-            for i, tensor in enumerate(result):
-                if isinstance(tensor, torch.Tensor):
-                    self._made(made, i, args, tensor)
+        written = [args[i] for i in operation.writes if i < len(args)]
+        if operation.writes_out:
+            written += [v for k, v in kwargs.items() if k.startswith("out")]
+        if isinstance(result, torch.Tensor):  # in place: what is given back is what was written
+            return (_Result(result, bool(written)),)
+        made_new = result if isinstance(result, (tuple, list)) else ()
+        is_old = {id(t) for t in written}
+        results = [_Result(t, id(t) in is_old) for t in made_new]
+        seen = {id(t) for t in made_new}
+        return (*results, *(_Result(t, True) for t in written if id(t) not in seen))
 
-    def _made(self, made: _Made, output: int, args: tuple[Any, ...], tensor: torch.Tensor) -> None:
-        node = self._node(made, output, tensor)
-        self._identity.bind(tensor, node)
-        self._observer.seen(node, args, tensor)
+    def _expanded(
+        self, made: _Made, args: tuple[Any, ...], kwargs: Any, results: tuple[_Result, ...]
+    ) -> bool:
+        """Whether the operation was recorded as several."""
+        operation = made.operation
+        expand = EXPANSIONS.get(operation.name)
+        declared = DECLARED.get(operation.qualified)
+        if declared is None and (expand is None or operation.writes or operation.writes_out):
+            return False
+        left_out = operation.defaults[len(args) :]
+        call = Call(
+            operation.name,
+            (*made.args, *left_out),
+            (*args, *left_out),
+            kwargs,
+            tuple(r.tensor for r in results),
+        )
+        written = {id(r.tensor) for r in results if r.is_written}
 
-    def _written(
-        self, made: _Made, output: int, args: tuple[Any, ...], tensor: torch.Tensor
-    ) -> None:
-        before = self._identity.node_of(tensor)
+        def emit(
+            op: str, nodes: tuple[Any, ...], values: tuple[Any, ...], result: torch.Tensor
+        ) -> Node:
+            parents = tuple(n for n in nodes if isinstance(n, Node))
+            part = _Made(_Operation(op, (), False), nodes, {}, parents)
+            return self._seen(part, 0, values, _Result(result, id(result) in written))
+
+        if declared is None:
+            return expand is not None and expand(call, emit)
+        explained = expand_declared(call, declared.add, declared.norm, emit)
+        rest = [r for i, r in enumerate(results) if i not in explained]
+        self._record(made, args, rest)
+        return True
+
+    def _record(self, made: _Made, args: tuple[Any, ...], results: Sequence[_Result]) -> None:
+        for i, result in enumerate(results):
+            if isinstance(result.tensor, torch.Tensor):
+                self._seen(made, i, args, result)
+
+    def _seen(self, made: _Made, output: int, args: tuple[Any, ...], result: _Result) -> Node:
+        """A new node for a tensor that was made or written, shown to the observer."""
+        tensor = result.tensor
+        before = self._identity.whole_of(tensor) if result.is_written else None
         node = self._node(made, output, tensor)
-        if self._identity.write(tensor, node) and before is not None:
-            whole = _Made(_Operation("write", (), False), (before, node), {}, (before, node))
-            self._identity.write_whole(tensor, self._node(whole, 0, tensor))
+        if not result.is_written:
+            self._identity.bind(tensor, node)
+        elif self._identity.write(tensor, node) and before is not None:
+            made = _Made(_Operation("write", (), False), (before, node), {}, (before, node))
+            whole = self._node(made, 0, tensor)
+            whole.shape = before.shape
+            self._identity.write_whole(tensor, whole)
         self._observer.seen(node, args, tensor)
+        return node
 
     def _node(self, made: _Made, output: int, tensor: torch.Tensor) -> Node:
         is_data, origins = False, 0
@@ -201,6 +255,13 @@ def _is_learned_tokens(made: _Made, tensor: torch.Tensor) -> bool:
         and tensor.shape[-1] > 1
         and any(not p.is_data and p.op != "constant" for p in made.parents)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    tensor: torch.Tensor
+    is_written: bool
+    """Written in place, not made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,22 @@ from torch.nn.modules.module import (
 
 from normdiag.graph import Frame
 
+_COMPILED = "_orig_mod"
+"""Where `torch.compile` keeps the module that it was put around."""
+
+
+def plain_path(path: str) -> str:
+    """The path of a module as it is without `torch.compile`."""
+    return ".".join(part for part in path.split(".") if part != _COMPILED)
+
 
 class Scopes:
     """Context manager; `current` is the innermost running module's frame."""
 
     def __init__(self, model: nn.Module) -> None:
-        self._paths = {
-            id(module): path for path, module in model.named_modules(remove_duplicate=True)
-        }
+        named = list(model.named_modules(remove_duplicate=True))
+        self._paths = {id(module): plain_path(path) for path, module in named}
+        self._wrapped = {id(m) for path, m in named if path.split(".")[-1] == _COMPILED}
         self._root = Frame("", 0, type(model).__name__, None)
         self._stack: list[Frame] = [self._root]
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
@@ -46,6 +54,9 @@ class Scopes:
         self._handles = []
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
+        if id(module) in self._wrapped:
+            self._stack.append(self.current)
+            return
         path = self._paths.get(id(module))
         if path is None:  # made during the forward: it has no place in the tree
             parent = self.current
@@ -53,7 +64,8 @@ class Scopes:
             return
         call = self.calls.get(path, 0)
         self.calls[path] = call + 1
-        self._stack.append(Frame(path, call, type(module).__name__, self.current))
+        label = type(getattr(module, _COMPILED, module)).__name__
+        self._stack.append(Frame(path, call, label, self.current))
 
     def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
         if len(self._stack) > 1:

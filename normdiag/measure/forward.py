@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +20,7 @@ from normdiag.measure.observer import SiteObserver, Wanted
 from normdiag.measure.padding import Layouts, tensors_of
 from normdiag.measure.rows import Sampler, TokenLayout
 from normdiag.sources.batch import Batch
+from normdiag.sources.model_facts import forward_parameters
 from normdiag.structure.attachments import StackFacts
 from normdiag.structure.reading import Reading
 
@@ -98,9 +100,17 @@ def call(model: nn.Module, batch: Batch) -> Any:
         given = ", ".join(_described(k, v) for k, v in named.items())
         raise RunError(
             f"the model's forward raised {type(error).__name__}: {error}",
-            f"it was called with {given or 'nothing'}; give exactly what it takes with "
-            "--inputs FILE, or inputs= from Python",
+            f"it was called with {given or 'nothing'}{_not_given(model, batch)}; give exactly "
+            "what it needs: --inputs FILE (.safetensors or JSON, a key per argument), in Python "
+            "inputs={name: tensor}",
         ) from error
+
+
+def _not_given(model: nn.Module, batch: Batch) -> str:
+    """What else forward takes: something among it may be what it misses."""
+    others = list(forward_parameters(model))[len(batch.args) :]
+    others = [name for name in others if name not in batch.inputs]
+    return f" and also takes {', '.join(others)}" if others else ""
 
 
 def _described(name: str, value: Any) -> str:
@@ -124,14 +134,14 @@ def _parts(output: Any) -> Any:
 
 @contextmanager
 def quiet_model(model: nn.Module) -> Iterator[None]:
-    """In eval mode and without torch's fused encoder layer meanwhile; then as it was found.
+    """In eval mode, without torch's fused encoder layer and compiled code; then as it was found.
 
-    The fused layer would hide a whole layer in one operation. The random state is kept too: a
-    model may draw noise.
+    The fused layer would hide a whole layer in one operation, as compiled code does. The random
+    state is kept too: a model may draw noise.
     """
     was_fast = torch.backends.mha.get_fastpath_enabled()
     training = [m for m in model.modules() if m.training]
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _uncompiled():
         try:
             torch.backends.mha.set_fastpath_enabled(False)
             for module in training:
@@ -141,3 +151,14 @@ def quiet_model(model: nn.Module) -> Iterator[None]:
             torch.backends.mha.set_fastpath_enabled(was_fast)
             for module in training:
                 module.training = True
+
+
+def _uncompiled() -> AbstractContextManager[object]:
+    """Compiled functions and modules run their own code meanwhile.
+
+    Where torch's compiler was never imported there are none, and importing it takes seconds.
+    """
+    if "torch._dynamo" not in sys.modules:
+        return nullcontext()
+    stance: AbstractContextManager[object] = torch.compiler.set_stance("force_eager")
+    return stance

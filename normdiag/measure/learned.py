@@ -10,6 +10,7 @@ from normdiag.evidence.architecture import Gain, Scale
 from normdiag.graph import Node
 from normdiag.structure.flow import Factor
 from normdiag.structure.forms import NormFound
+from normdiag.structure.literals import as_written
 
 
 class LearnedValues:
@@ -70,9 +71,9 @@ class LearnedValues:
 
     def eps(self, norm: NormFound) -> float | None:
         if not isinstance(norm.eps, Node):
-            return norm.eps
+            return None if norm.eps is None else as_written(norm.eps)
         value = self._values.get(norm.eps)
-        return None if value is None or value.numel() != 1 else float(value)
+        return None if value is None or value.numel() != 1 else as_written(float(value.detach()))
 
     def scale(self, factors: tuple[Factor, ...]) -> Scale:
         if not factors:

@@ -12,15 +12,17 @@ from torch import nn
 from normdiag.capture.sourceline import source_line
 from normdiag.graph import Node
 from normdiag.measure.add_statistics import AddRows, add_rows
+from normdiag.measure.norm_operand import NormOperand
 from normdiag.measure.norm_statistics import NormRows, norm_rows
 from normdiag.measure.rows import Sampler, TokenLayout, Tokens, to_rows
 from normdiag.measure.slab import Slab
 from normdiag.structure.features import feature_axis
-from normdiag.structure.forms import Linear, Moment, NormFound, Tanh, base, linear
+from normdiag.structure.forms import Moment, NormFound, Tanh
 from normdiag.structure.operations import CASTS
 from normdiag.structure.reading import Reading
 from normdiag.structure.residuals import ADDITIONS, AddFound
 
+_SCALINGS = frozenset({"mul", "multiply", "div", "divide"})
 SMALL = 1 << 16
 """Learned values and statistics up to this many elements are kept; activations never are."""
 
@@ -94,18 +96,19 @@ class SiteObserver:
     """What was seen of the x of the latest DyT."""
     _latest: tuple[AddFound, torch.Tensor, torch.Tensor] | None = None
     """Operands of the latest add: a second branch of the same stream value may follow."""
+    _operand: NormOperand = field(default_factory=NormOperand)
 
     def wants_operand(self, op: str, args: tuple[Any, ...]) -> bool:
-        if op not in ADDITIONS or len(args) < 2:
+        """x of an in-place addition, and what an in-place norm divides."""
+        if len(args) < 2 or not (op in ADDITIONS or op in _SCALINGS):
             return False
         a, b = args[0], args[1]
-        return (
-            isinstance(a, torch.Tensor)
-            and isinstance(b, torch.Tensor)
-            and a.dim() >= 2
-            and a.is_floating_point()
-            and a.shape == b.shape
-        )
+        if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
+            return False
+        if a.dim() < 2 or not a.is_floating_point():
+            return False
+        is_statistic = 1 < b.numel() < a.numel() and b.dim() == a.dim()
+        return a.shape == b.shape if op in ADDITIONS else is_statistic
 
     def seen(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         norm = self.reading.norm(node)
@@ -121,8 +124,9 @@ class SiteObserver:
             self._dyt_input(node, args, output)
         if isinstance(node.form, Moment) and output.numel() <= SMALL:
             self.values[node] = output
-        elif node.op in ("mul", "div", "add", "addcmul"):
+        elif node.op in _SCALINGS or node.op in ("add", "sub", "rsub", "addcmul"):
             self._keep_learned(node, args)
+            self._operand.remember(node, args)
         if node.op in ADDITIONS:
             add = self.reading.add(node)
             if add is not None:
@@ -193,28 +197,12 @@ class SiteObserver:
         if norm.kind == "dyt":
             seen = self._tanh[1] if self._tanh and self._tanh[0].source is norm.source else None
         else:
-            x = self._input_of(norm, node, args)
+            x = self._operand.x(norm, args, self.values)
             seen = None if x is None else self._see(node, x, norm.axes, norm)
         if seen is not None:
             self.norms[norm] = NormRecord(
                 norm, seen.tokens, seen.statistics, seen.rows, seen.input_rows
             )
-
-    def _input_of(self, norm: NormFound, node: Node, args: tuple[Any, ...]) -> torch.Tensor | None:
-        """x itself, from the operand that is normalised."""
-        if norm.fused:
-            return args[0] if isinstance(args[0], torch.Tensor) else None
-        for operand, value in zip(node.args, args, strict=False):
-            if not isinstance(operand, Node) or not isinstance(value, torch.Tensor):
-                continue
-            form = linear(operand)
-            if isinstance(form, Linear) and _is_of(form, norm):
-                x = value if form.scale == 1.0 else value / form.scale
-                if form.is_centred:
-                    mean = self.values.get(form.mean) if form.mean is not None else None
-                    return None if mean is None else x + mean
-                return x
-        return None
 
     def _norm_output(self, norm: NormFound, output: torch.Tensor) -> None:
         record = self.norms.get(norm)
@@ -261,11 +249,6 @@ class SiteObserver:
             kept(x, picked), kept(u, picked), kept(y, picked), lead, axis,
         )  # fmt: skip
         self._remember(add.node, output)
-
-
-def _is_of(form: Linear, norm: NormFound) -> bool:
-    source = base(form.source)
-    return source is norm.source or any(base(p) is norm.source for p in source.parents[:1])
 
 
 def _lead(x: torch.Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from normdiag.errors import LoadError, UsageError
 from normdiag.evidence.subject import Loading
 from normdiag.sources.cause import cause
+from normdiag.sources.compiled import uncompiled
 from normdiag.sources.interface import Loaded, Progress, Request, Runnable, WeightsOnly
+from normdiag.sources.own_tensors import own_tensors
 from normdiag.sources.reference import Reference
 
 if TYPE_CHECKING:
@@ -81,6 +83,7 @@ def of_module(
     Raises LoadError for one without values, UsageError for one with values whose structure only
     is wanted: it would have to be moved.
     """
+    model, notes = uncompiled(model)
     name = type(model).__name__
     if structure_only:
         _refuse_values(name, model)
@@ -92,9 +95,9 @@ def of_module(
         model=model,
         config=config,
         tokenizer=None,
-        notes=(),
+        notes=notes,
         loading=Loading(),
-        tensors=lambda _: ((name, t.detach()) for name, t in model.state_dict().items()),
+        tensors=lambda _: own_tensors(model),
         model_type=model_type if isinstance(model_type, str) and model_type else None,
         class_name=name,
         mode="structure-only" if structure_only else "run",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from normdiag.graph import Node
 from normdiag.structure.flow import Factor, between, origin, step_back
-from normdiag.structure.forms import NormFound, axes_of
+from normdiag.structure.forms import NormFound, axes_of, number
 from normdiag.structure.layers import Layers
 from normdiag.structure.operations import ATTENTION, is_contraction, is_score_product, mixes_tokens
 from normdiag.structure.residuals import AddFound, summands
@@ -119,10 +119,18 @@ def _skip_factors(add: AddFound, finder: StreamFinder) -> tuple[Factor, ...]:
     return tuple(factors)
 
 
+def _own_factors(add: AddFound) -> list[Factor]:
+    """The scale that the addition itself puts on its second operand."""
+    times = number(add.node.kwargs.get("alpha", 1))
+    if times is None or times == 1.0 or add.skip_index != 0:
+        return []
+    return [Factor(times)]
+
+
 def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
     region = finder.regions[add]
     outputs: list[NormFound] = []
-    factors: list[Factor] = []
+    factors = _own_factors(add)
     terms: list[Node] = []
     is_interpolation = False
     for branch in add.branches:
