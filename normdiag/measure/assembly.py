@@ -9,17 +9,18 @@ from normdiag.evidence.coverage import Skipped
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.replay import Replay
-from normdiag.evidence.stream import AddMeasurement, Closure, Growth
+from normdiag.evidence.stream import Closure, Growth
 from normdiag.measure.closure import close
 from normdiag.measure.forward import Pass
 from normdiag.measure.growth import grow
 from normdiag.measure.head import HeadSums
 from normdiag.measure.jacobians import norm_jacobian
 from normdiag.measure.learned import LearnedValues
-from normdiag.measure.norm_inputs import measure_norm
+from normdiag.measure.norm_inputs import NormStream
 from normdiag.measure.observer import AddRecord, NormRecord
 from normdiag.measure.replay import replay_add, replay_norm
-from normdiag.measure.stream import Rows, TokenNumbers, measure_add
+from normdiag.measure.stream import AddStream, Rows, TokenNumbers, token_numbers
+from normdiag.measure.tokens import Variances, variances
 from normdiag.structure.describe import Sites, describe
 from normdiag.structure.forms import NormFound
 from normdiag.structure.residuals import AddFound
@@ -35,9 +36,15 @@ class Assembly:
     first: Pass
     sites: Sites
     learned: LearnedValues
-    norms: dict[str, list[tuple[NormRecord, Rows]]] = field(default_factory=dict)
-    """Per norm: its record in each pass, and the numbers of that pass's sequences."""
-    adds: dict[str, list[tuple[AddRecord, Rows]]] = field(default_factory=dict)
+    keep_tokens: bool = False
+    """Whether the numbers of every token are kept, for `trace`."""
+    norms: dict[str, list[NormRecord]] = field(default_factory=dict)
+    """Per norm: its sampled rows in each pass."""
+    adds: dict[str, list[AddRecord]] = field(default_factory=dict)
+    norm_streams: dict[str, NormStream] = field(default_factory=dict)
+    add_streams: dict[str, AddStream] = field(default_factory=dict)
+    numbers: dict[str, list[TokenNumbers]] = field(default_factory=dict)
+    variances: dict[str, list[Variances]] = field(default_factory=dict)
     head: HeadSums = field(default_factory=HeadSums)
     are_finite: list[bool] = field(default_factory=list)
     """Per pass: whether every norm input, every add and the output were finite."""
@@ -46,11 +53,11 @@ class Assembly:
     _found: dict[str, NormFound | AddFound] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, first: Pass, rows: Rows) -> Assembly:
+    def of(cls, first: Pass, rows: Rows, *, keep_tokens: bool = False) -> Assembly:
         """The first pass, whose sites are the report's."""
         learned = LearnedValues(first.sites.values)
         sites = describe(first.graph, first.reading.norms, first.stacks, learned)
-        assembly = cls(first, sites, learned)
+        assembly = cls(first, sites, learned, keep_tokens)
         assembly._found = {i: n for n, i in sites.norms.items()}
         assembly._found |= {i: a for a, i in sites.adds.items()}
         assembly._file(first, sites, rows)
@@ -69,7 +76,7 @@ class Assembly:
             found = self._found.get(name)
             if record is not None and isinstance(found, NormFound):
                 record.found = found
-                self.norms.setdefault(name, []).append((record, rows))
+                self._take_norm(name, record, rows)
             elif found is None:
                 self.elsewhere.add(name)
         for add, name in sites.adds.items():
@@ -77,9 +84,30 @@ class Assembly:
             found = self._found.get(name)
             if added is not None and isinstance(found, AddFound):
                 added.found = found
-                self.adds.setdefault(name, []).append((added, rows))
+                self._take_add(name, added, rows)
             elif found is None:
                 self.elsewhere.add(name)
+
+    def _take_norm(self, name: str, record: NormRecord, rows: Rows) -> None:
+        self.norms.setdefault(name, []).append(record)
+        if record.statistics is None:
+            return
+        if name not in self.norm_streams:
+            self.norm_streams[name] = NormStream.of(record.found, self.learned)
+        self.norm_streams[name].take(record, record.statistics)
+        if self.keep_tokens:
+            self.variances.setdefault(name, []).append(variances(record, rows))
+        record.statistics = None
+
+    def _take_add(self, name: str, record: AddRecord, rows: Rows) -> None:
+        self.adds.setdefault(name, []).append(record)
+        if record.statistics is None:
+            return
+        numbers = token_numbers(record, record.statistics, rows)
+        self.add_streams.setdefault(name, AddStream()).take(numbers, record.statistics)
+        if self.keep_tokens:
+            self.numbers.setdefault(name, []).append(numbers)
+        record.statistics = None
 
     def skipped(self) -> list[Skipped]:
         """What could not be measured, and why."""
@@ -117,47 +145,39 @@ def assemble(passes: Sequence[Pass], rows: Sequence[Rows]) -> Assembly:
     return assembly
 
 
-def measure(
-    assembly: Assembly, wanted: Sequence[str], step: Callable[[], None]
-) -> tuple[Measurements, dict[str, TokenNumbers]]:
+def measure(assembly: Assembly, wanted: Sequence[str], step: Callable[[], None]) -> Measurements:
     """Numbers of every site. `step` is called after each norm's Jacobian, the slow part."""
     replay: dict[str, Replay] = {}
     norms: dict[str, NormMeasurement] = {}
     for name, records in assembly.norms.items():
-        own = [r for r, _ in records]
-        again = replay_norm(own, assembly.learned)
+        again = replay_norm(records, assembly.learned)
         if again is not None:
             replay[name] = again
-        jacobian = norm_jacobian(own, assembly.learned) if "jacobians" in wanted else None
-        if "norms" in wanted or jacobian is not None:
-            measured = measure_norm(own, assembly.learned, jacobian)
-            if measured is not None:
-                norms[name] = measured
+        jacobian = norm_jacobian(records, assembly.learned) if "jacobians" in wanted else None
+        stream = assembly.norm_streams.get(name)
+        measured = None if stream is None else stream.result(jacobian)
+        if measured is not None:
+            norms[name] = measured
         step()
-    stream: dict[str, AddMeasurement] = {}
-    numbers: dict[str, TokenNumbers] = {}
-    for name, pairs in assembly.adds.items():
-        added = [r for r, _ in pairs]
-        replay[name] = replay_add(added)
-        measured_add = measure_add(added, [own for _, own in pairs])
-        if measured_add is not None:
-            stream[name], numbers[name] = measured_add
+    replay |= {name: replay_add(records) for name, records in assembly.adds.items()}
+    added = {name: stream.result() for name, stream in assembly.add_streams.items()}
     is_streamed = "stream" in wanted
     return Measurements(
         norms=norms,
-        stream=stream,
-        growth=_growth(assembly, numbers) if is_streamed else {},
+        stream={name: m for name, m in added.items() if m is not None},
+        growth=_growth(assembly) if is_streamed else {},
         closure=_closure(assembly) if is_streamed else {},
         replay=replay,
         head_input=assembly.head.result() if is_streamed else None,
-    ), numbers
+    )
 
 
-def _growth(assembly: Assembly, numbers: dict[str, TokenNumbers]) -> dict[str, Growth]:
+def _growth(assembly: Assembly) -> dict[str, Growth]:
+    streams = assembly.add_streams
     found = {}
     for name, stack in assembly.sites.stacks.items():
         ids = [assembly.sites.adds[f.add] for f in stack.adds]
-        growth = grow([numbers[i] for i in ids if i in numbers])
+        growth = grow([streams[i].growing_norm() for i in ids if i in streams])
         if growth is not None:
             found[name] = growth
     return found

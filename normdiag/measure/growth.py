@@ -10,16 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from normdiag.evidence.stream import Growth
-from normdiag.measure.stream import TokenNumbers
 from normdiag.numerics.growth_law import fit
 
 
-def grow(adds: Sequence[TokenNumbers]) -> Growth | None:
-    """`adds` in order of depth. First tokens count only where there is nothing else."""
-    means = []
-    for numbers in adds:
-        later = ~numbers.is_first
-        means.append(float(numbers.out[later if later.any() else slice(None)].mean()))
+def grow(means: Sequence[float]) -> Growth | None:
+    """`means`: the mean norm after each add, in order of depth."""
     if len(means) < 2 or not all(np.isfinite(means)) or min(means) <= 0:
         return None
     verdict = fit(np.array(means))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 
 from normdiag.evidence.norm_inputs import Amplification, NormJacobian, NormMeasurement
+from normdiag.measure.column import Column
 from normdiag.measure.learned import LearnedValues
+from normdiag.measure.norm_statistics import NormRows
 from normdiag.measure.observer import NormRecord
-from normdiag.measure.summaries import Numbers, spread, worst
+from normdiag.measure.summaries import Numbers
 from normdiag.structure.forms import NormFound
 
 TOP_CHANNELS = 5
@@ -70,64 +71,96 @@ def denominator(norm: NormFound, learned: LearnedValues) -> Denominator:
     return Denominator(learned.eps(norm) or 0.0, norm.variance_scale, norm.eps_place, slope)
 
 
-def measure_norm(
-    records: Sequence[NormRecord], learned: LearnedValues, jacobian: NormJacobian | None
-) -> NormMeasurement | None:
-    """All passes of one norm as one measurement; None where nothing was kept."""
-    seen = [(r, r.statistics) for r in records if r.statistics is not None]
-    if not seen:
-        return None
-    norm = seen[0][0].found
-    valid = [_valid(r, s.m2.numel()) for r, s in seen]
-    pairs = list(zip(seen, valid, strict=True))
-    m2_all = np.concatenate([_host(s.m2) for _, s in seen])
-    m2 = np.concatenate([_host(s.m2)[v] for (_, s), v in pairs])
-    mean = np.concatenate([_host(s.mean)[v] for (_, s), v in pairs])
-    square = np.concatenate([_host(s.square_sum)[v] for (_, s), v in pairs])
-    tokens = m2.size
-    if tokens == 0:
-        return None
-    if norm.running_var is not None and (running := learned.values(norm.running_var)) is not None:
-        m2 = _host(running)
-    divisor = denominator(norm, learned)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        energy = np.where(square > 0, _row_length(seen) * mean**2 / square, 0.0)
-        amplification = 1.0 / divisor.s(m2)
-    vectors = sum(s.vectors for _, s in seen)
-    offset = np.sum([_host(s.offset) for _, s in seen], axis=0) / vectors
-    mean_square = float(square.sum()) / vectors
-    channels = np.max([_host(s.channel_max) for _, s in seen], axis=0)
-    constant = _constants(m2, divisor)
-    return NormMeasurement(
-        tokens=tokens,
-        input_mean=float(mean.mean()),
-        input_var=spread(m2),
-        eps_share=worst(divisor.eps_share(m2)),
-        amplification=Amplification(
-            median=worst(amplification).median,
-            max=worst(amplification).max,
-            bound=divisor.bound,
-        ),
-        mean_energy=float(energy.mean()),
-        offset_share=_share(float(offset @ offset), mean_square),
-        max_abs=float(channels.max()),
-        top_channels=_top(channels),
-        constant=constant,
-        padded_constant=_constants(m2_all, divisor) - constant if m2_all.size > tokens else 0,
-        jacobian=jacobian,
-    )
+@dataclass(slots=True)
+class NormStream:
+    """One norm over all passes."""
 
+    divisor: Denominator
+    running: Numbers | None = None
+    """What a batch norm in eval mode divides by the root of, per channel."""
+    m2: Column = field(default_factory=Column)
+    share: Column = field(default_factory=Column)
+    amplification: Column = field(default_factory=Column)
+    tokens: int = 0
+    constant: int = 0
+    padded_constant: int = 0
+    vectors: int = 0
+    mean_sum: float = 0.0
+    energy_sum: float = 0.0
+    square_sum: float = 0.0
+    offset: Numbers | None = None
+    channels: Numbers | None = None
 
-def _row_length(seen: Sequence[tuple[NormRecord, object]]) -> int:
-    return int(seen[0][0].input_rows.shape[-1])
+    @classmethod
+    def of(cls, norm: NormFound, learned: LearnedValues) -> NormStream:
+        """For one norm of the first pass."""
+        running = None if norm.running_var is None else learned.values(norm.running_var)
+        stream = cls(denominator(norm, learned), None if running is None else _host(running))
+        if stream.running is not None:
+            stream._take_m2(stream.running)
+        return stream
+
+    def take(self, record: NormRecord, rows: NormRows) -> None:
+        """One pass more."""
+        valid = _valid(record, rows.m2.numel())
+        everything, square = _host(rows.m2), _host(rows.square_sum)[valid]
+        m2, mean = everything[valid], _host(rows.mean)[valid]
+        if not m2.size:
+            return
+        if self.running is None:
+            self._take_m2(m2)
+            self.constant += self._constants(m2)
+            self.padded_constant += self._constants(everything) - self._constants(m2)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            energy = np.where(square > 0, record.input_rows.shape[-1] * mean**2 / square, 0.0)
+        self.tokens += m2.size
+        self.vectors += rows.vectors
+        self.mean_sum += float(mean.sum())
+        self.energy_sum += float(energy.sum())
+        self.square_sum += float(square.sum())
+        offset, channels = _host(rows.offset), _host(rows.channel_max)
+        self.offset = offset.copy() if self.offset is None else self.offset + offset
+        self.channels = (
+            channels.copy() if self.channels is None else np.maximum(self.channels, channels)
+        )
+
+    def _take_m2(self, m2: Numbers) -> None:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.m2.take(m2)
+            self.share.take(self.divisor.eps_share(m2))
+            self.amplification.take(1.0 / self.divisor.s(m2))
+
+    def _constants(self, m2: Numbers) -> int:
+        scaled = _CONSTANT * self.divisor.variance_scale * m2
+        return int((scaled <= self.divisor.eps).sum())
+
+    def result(self, jacobian: NormJacobian | None) -> NormMeasurement | None:
+        """None where there was no token."""
+        if self.offset is None or self.channels is None:
+            return None
+        offset = self.offset / self.vectors
+        amplification = self.amplification.worst()
+        constant = self.constant if self.running is None else self._constants(self.running)
+        return NormMeasurement(
+            tokens=self.tokens,
+            input_mean=self.mean_sum / self.tokens,
+            input_var=self.m2.spread(),
+            eps_share=self.share.worst(),
+            amplification=Amplification(
+                median=amplification.median, max=amplification.max, bound=self.divisor.bound
+            ),
+            mean_energy=self.energy_sum / self.tokens,
+            offset_share=_share(float(offset @ offset), self.square_sum / self.vectors),
+            max_abs=float(self.channels.max()),
+            top_channels=_top(self.channels),
+            constant=constant,
+            padded_constant=self.padded_constant,
+            jacobian=jacobian,
+        )
 
 
 def _share(part: float, whole: float) -> float:
     return part / whole if whole > 0 else 0.0
-
-
-def _constants(m2: Numbers, divisor: Denominator) -> int:
-    return int((_CONSTANT * divisor.variance_scale * m2 <= divisor.eps).sum())
 
 
 def _top(channels: Numbers) -> tuple[int, ...]:

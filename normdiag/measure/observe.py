@@ -52,9 +52,9 @@ def observe(
 ) -> Evidence:
     """Run the probe through the model and measure what `options` ask for."""
     batches, probe, special = probe_of(loaded, options)
-    assembly = _run(loaded.model, batches, options, progress)
+    assembly = _run(loaded.model, batches, options, progress, with_tokens)
     progress.start("measuring norms", len(assembly.norms))
-    measurements, numbers = measure(assembly, options.measure, progress.advance)
+    measurements = measure(assembly, options.measure, progress.advance)
     progress.done()
     progress.start("reading tensors")
     loaded_tensors = loaded.model.state_dict()
@@ -67,7 +67,7 @@ def observe(
         measurements = replace(measurements, weights=weights, first_nonfinite=bad)
     traces: tuple[TokenTrace, ...] = ()
     if with_tokens:
-        traces = token_traces(_sequences(batches), numbers, assembly.norms)
+        traces = token_traces(_sequences(batches), assembly.numbers, assembly.variances)
     named = Named(target, digest, options.command)
     return Evidence(
         subject=subject_of(loaded, named, probe, special, assembly.first),
@@ -79,7 +79,11 @@ def observe(
 
 
 def _run(
-    model: nn.Module, batches: tuple[Batch, ...], options: Options, progress: Progress
+    model: nn.Module,
+    batches: tuple[Batch, ...],
+    options: Options,
+    progress: Progress,
+    keep_tokens: bool,
 ) -> Assembly:
     with_norms = not {"norms", "jacobians"}.isdisjoint(options.measure)
     wanted = Wanted("stream" in options.measure, with_norms)
@@ -89,7 +93,7 @@ def _run(
         size = None if options.all_tokens else _sample(number, len(batches))
         done = run(model, batch, wanted, Sampling(size, options.seed))
         if assembly is None:
-            assembly = Assembly.of(done, batch.rows)
+            assembly = Assembly.of(done, batch.rows, keep_tokens=keep_tokens)
         else:
             assembly.add(done, batch.rows)
         progress.advance()

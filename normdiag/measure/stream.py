@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +10,9 @@ import torch
 
 from normdiag.evidence.stream import AddMeasurement, Position
 from normdiag.measure.add_statistics import AddRows
+from normdiag.measure.column import Column
 from normdiag.measure.observer import AddRecord
-from normdiag.measure.summaries import Numbers, typical
+from normdiag.measure.summaries import Numbers
 
 Rows = tuple[int, ...]
 """Which sequences of the probe one pass ran, in the order of its batch."""
@@ -20,7 +20,7 @@ Rows = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TokenNumbers:
-    """The per-token numbers of one add over all passes, padding left out."""
+    """The per-token numbers of one add in one pass, padding left out."""
 
     skip: Numbers
     branch: Numbers
@@ -47,17 +47,8 @@ class TokenNumbers:
             return np.asarray(self.branch / self.skip)
 
 
-def token_numbers(records: Sequence[AddRecord], sequences: Sequence[Rows]) -> TokenNumbers:
-    """The numbers of all passes; `sequences[i]` are those of pass i."""
-    parts = [
-        _numbers(r, r.statistics, own)
-        for r, own in zip(records, sequences, strict=True)
-        if r.statistics is not None
-    ]
-    return TokenNumbers(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def _numbers(record: AddRecord, rows: AddRows, own: Rows) -> tuple[Numbers, ...]:
+def token_numbers(record: AddRecord, rows: AddRows, own: Rows) -> TokenNumbers:
+    """The numbers of one pass; `own` are its sequences."""
     tokens = record.tokens
     n = rows.out_square.numel()
     valid = np.arange(n) if tokens.valid is None else tokens.valid.cpu().numpy()
@@ -69,7 +60,7 @@ def _numbers(record: AddRecord, rows: AddRows, own: Rows) -> tuple[Numbers, ...]
         turn = np.arctan2(_host(rows.across)[valid], xy / skip)
         angle = np.degrees(np.where((skip > 0) & (out > 0), turn, 0.0))
     where = np.array([tokens.token_of(int(r)) for r in valid]).reshape(-1, 2)
-    return (
+    return TokenNumbers(
         skip, branch, out, cosine, angle,
         _host(rows.max_abs)[valid], _host(rows.max_channel)[valid], _host(rows.kurtosis)[valid],
         _host(rows.median_abs)[valid],
@@ -85,35 +76,64 @@ def numbered(local: Numbers, own: Rows) -> Numbers:
     return local + (own[0] if own else 0)
 
 
-def measure_add(
-    records: Sequence[AddRecord], sequences: Sequence[Rows]
-) -> tuple[AddMeasurement, TokenNumbers] | None:
-    """All passes of one add as one measurement; None where no statistics were asked for."""
-    rows = [r.statistics for r in records if r.statistics is not None]
-    if not rows:
-        return None
-    numbers = token_numbers(records, sequences)
-    if numbers.out.size == 0:
-        return None
-    at = int(np.argmax(numbers.max_abs))
-    pairs = sum(r.pairs for r in rows)
-    cosines = sum(float(r.pair_cosine) for r in rows)
-    measurement = AddMeasurement(
-        tokens=numbers.out.size,
-        skip_norm=typical(numbers.skip),
-        branch_norm=typical(numbers.branch),
-        out_norm=typical(numbers.out),
-        update_ratio=typical(numbers.update_ratio),
-        cosine=typical(numbers.cosine),
-        angle_deg=typical(numbers.angle),
-        max_abs=float(numbers.max_abs[at]),
-        max_channel=int(numbers.max_channel[at]),
-        max_token=Position(sequence=int(numbers.sequence[at]), position=int(numbers.position[at])),
-        median_abs=float(np.median(numbers.median_abs)),
-        token_cosine=cosines / pairs if pairs else None,
-        kurtosis=typical(numbers.kurtosis),
-    )
-    return measurement, numbers
+_COLUMNS = (
+    "skip", "branch", "out", "update_ratio", "cosine", "angle", "kurtosis", "median_abs",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class AddStream:
+    """One add over all passes."""
+
+    columns: dict[str, Column] = field(default_factory=lambda: {c: Column() for c in _COLUMNS})
+    later: Column = field(default_factory=Column)
+    """||y|| without the first token of each sequence."""
+    largest: tuple[float, int, Position] | None = None
+    """The largest |y|, its channel and its token."""
+    pairs: float = 0.0
+    pair_cosine: float = 0.0
+
+    def take(self, numbers: TokenNumbers, rows: AddRows) -> None:
+        """One pass more."""
+        if not numbers.out.size:
+            return
+        for name, column in self.columns.items():
+            column.take(getattr(numbers, name))
+        self.later.take(numbers.out[~numbers.is_first])
+        at = int(np.argmax(numbers.max_abs))
+        largest = float(numbers.max_abs[at])
+        # a NaN is the largest there can be
+        if self.largest is None or not largest <= self.largest[0]:
+            token = Position(sequence=int(numbers.sequence[at]), position=int(numbers.position[at]))
+            self.largest = (largest, int(numbers.max_channel[at]), token)
+        self.pairs += rows.pairs
+        self.pair_cosine += float(rows.pair_cosine)
+
+    def growing_norm(self) -> float:
+        """What the growth law is fitted to: the mean ||y||, first tokens left out if it can be."""
+        return self.later.mean if self.later.count else self.columns["out"].mean
+
+    def result(self) -> AddMeasurement | None:
+        """None where there was no token."""
+        if self.largest is None:
+            return None
+        columns = self.columns
+        max_abs, channel, token = self.largest
+        return AddMeasurement(
+            tokens=columns["out"].count,
+            skip_norm=columns["skip"].typical(),
+            branch_norm=columns["branch"].typical(),
+            out_norm=columns["out"].typical(),
+            update_ratio=columns["update_ratio"].typical(),
+            cosine=columns["cosine"].typical(),
+            angle_deg=columns["angle"].typical(),
+            max_abs=max_abs,
+            max_channel=channel,
+            max_token=token,
+            median_abs=columns["median_abs"].median,
+            token_cosine=self.pair_cosine / self.pairs if self.pairs else None,
+            kurtosis=columns["kurtosis"].typical(),
+        )
 
 
 def _host(tensor: torch.Tensor) -> Numbers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,55 +23,67 @@ class ProbeSequence:
     special: tuple[bool, ...] | None
 
 
+@dataclass(frozen=True, slots=True)
+class Variances:
+    """m2 per token of one norm in one pass, and the sequence of each."""
+
+    m2: Numbers
+    sequence: Numbers
+
+
 def token_traces(
     sequences: Sequence[ProbeSequence],
-    adds: Mapping[str, TokenNumbers],
-    norms: Mapping[str, Sequence[tuple[NormRecord, Rows]]],
+    adds: Mapping[str, Sequence[TokenNumbers]],
+    norms: Mapping[str, Sequence[Variances]],
 ) -> tuple[TokenTrace, ...]:
-    """One trace per sequence. `norms`: per norm its records, each with its sequences."""
-    by_norm = {name: _variances(records) for name, records in norms.items()}
-    traces = []
-    for number, sequence in enumerate(sequences):
-        own = {name: n.sequence == number for name, n in adds.items()}
-        length = max((int(mask.sum()) for mask in own.values()), default=0)
-        tokens = sequence.tokens or tuple(str(i) for i in range(length))
-        traces.append(
-            TokenTrace(
-                sequence=number,
-                text=sequence.text,
-                ids=sequence.ids,
-                tokens=tokens,
-                special=sequence.special or (False,) * len(tokens),
-                out_norm={k: _floats(n.out[own[k]]) for k, n in adds.items()},
-                update_ratio={k: _floats(n.update_ratio[own[k]]) for k, n in adds.items()},
-                input_var={
-                    k: _floats(m2[where == number])
-                    for k, (m2, where) in by_norm.items()
-                    if (where == number).any()
-                },
-                max_abs={k: _floats(n.max_abs[own[k]]) for k, n in adds.items()},
-                max_channel={
-                    k: tuple(int(c) for c in n.max_channel[own[k]]) for k, n in adds.items()
-                },
-            )
-        )
-    return tuple(traces)
+    """One trace per sequence, from what each pass saw of each site."""
+    return tuple(_trace(number, s, adds, norms) for number, s in enumerate(sequences))
 
 
-def _variances(records: Sequence[tuple[NormRecord, Rows]]) -> tuple[Numbers, Numbers]:
-    """m2 per token and the sequence of each; empty for norms with several rows per token."""
-    values, sequences = [np.empty(0)], [np.empty(0)]
-    for record, own in records:
-        if record.statistics is None or record.tokens.per_token != 1:
-            continue
-        m2 = record.statistics.m2.cpu().numpy()
-        valid = record.tokens.valid
-        rows = np.arange(m2.size) if valid is None else valid.cpu().numpy()
-        values.append(m2[rows])
-        local = np.array([record.tokens.token_of(int(r))[0] for r in rows], dtype=float)
-        sequences.append(numbered(local, own))
-    return np.concatenate(values), np.concatenate(sequences)
+def _trace(
+    number: int,
+    sequence: ProbeSequence,
+    adds: Mapping[str, Sequence[TokenNumbers]],
+    norms: Mapping[str, Sequence[Variances]],
+) -> TokenTrace:
+    def of(values: Callable[[TokenNumbers], Numbers]) -> dict[str, tuple[float, ...]]:
+        return {
+            name: _floats([values(n)[n.sequence == number] for n in passes])
+            for name, passes in adds.items()
+        }
+
+    out = of(lambda n: n.out)
+    length = max(map(len, out.values()), default=0)
+    tokens = sequence.tokens or tuple(str(i) for i in range(length))
+    variance = {
+        name: _floats([v.m2[v.sequence == number] for v in passes])
+        for name, passes in norms.items()
+    }
+    channels = of(lambda n: n.max_channel)
+    return TokenTrace(
+        sequence=number,
+        text=sequence.text,
+        ids=sequence.ids,
+        tokens=tokens,
+        special=sequence.special or (False,) * len(tokens),
+        out_norm=out,
+        update_ratio=of(lambda n: n.update_ratio),
+        input_var={name: values for name, values in variance.items() if values},
+        max_abs=of(lambda n: n.max_abs),
+        max_channel={name: tuple(int(c) for c in values) for name, values in channels.items()},
+    )
 
 
-def _floats(values: Numbers) -> tuple[float, ...]:
-    return tuple(float(v) for v in values)
+def variances(record: NormRecord, rows: Rows) -> Variances:
+    """Of one pass; empty for norms with several rows per token."""
+    if record.statistics is None or record.tokens.per_token != 1:
+        return Variances(np.empty(0), np.empty(0))
+    m2 = record.statistics.m2.cpu().numpy()
+    valid = record.tokens.valid
+    kept = np.arange(m2.size) if valid is None else valid.cpu().numpy()
+    local = np.array([record.tokens.token_of(int(r))[0] for r in kept], dtype=float)
+    return Variances(m2[kept].copy(), numbered(local, rows))
+
+
+def _floats(parts: Sequence[Numbers]) -> tuple[float, ...]:
+    return tuple(float(v) for part in parts for v in part)

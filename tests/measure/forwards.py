@@ -24,10 +24,10 @@ def seen(model: nn.Module, *args: Any, tokens: int | None = None, **inputs: Any)
 def measured(model: nn.Module, *args: Any, **inputs: Any) -> tuple[Assembly, Any]:
     """The sites, and the Measurements."""
     assembly = seen(model, *args, **inputs)
-    return assembly, measure(assembly, MEASURES, lambda: None)[0]
+    return assembly, measure(assembly, MEASURES, lambda: None)
 
 
 def norm_record(assembly: Assembly) -> NormRecord:
     """What was seen of the only norm."""
-    ((record, _),) = [r for records in assembly.norms.values() for r in records]
+    (record,) = [r for records in assembly.norms.values() for r in records]
     return record

@@ -111,7 +111,7 @@ def test_of_groups_at_several_lengths() -> None:
     inputs = [torch.randn(1, 4, n, dtype=torch.float64) for n in (3, 5)]
     passes = [run(module, Batch(args=(x,), rows=(0,)), Wanted(), Sampling(None)) for x in inputs]
     assembly = assemble(passes, [(0,), (1,)])
-    measurements, _ = measure(assembly, ("norms", "jacobians"), lambda: None)
+    measurements = measure(assembly, ("norms", "jacobians"), lambda: None)
     (found,) = [m.jacobian for m in measurements.norms.values()]
     assert found is not None
     check(found, [s for x in inputs for s in by_group(module, x, 2)], 2)
