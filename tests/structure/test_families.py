@@ -92,9 +92,7 @@ def test_a_stack_is_what_its_code_does(truth: Truth) -> None:
 @pytest.mark.parametrize(
     "truth",
     [
-        t
-        if t.family in GATED | MAINSTREAM
-        else pytest.param(t, marks=pytest.mark.slow)
+        t if t.family in GATED | MAINSTREAM else pytest.param(t, marks=pytest.mark.slow)
         for t in EVERY
     ],
     ids=_ids,

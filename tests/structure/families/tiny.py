@@ -50,7 +50,13 @@ _MAY_BE_UNSET = {
     "q_lora_rank",
     "encoder_ffn_dim",
 }
-_NOT_SETTINGS = {"per_layer_config", "transformers_version", "architectures", "id2label", "label2id"}
+_NOT_SETTINGS = {
+    "per_layer_config",
+    "transformers_version",
+    "architectures",
+    "id2label",
+    "label2id",
+}
 
 
 def shrunk(config: PreTrainedConfig, own: dict[str, Any]) -> dict[str, Any]:
