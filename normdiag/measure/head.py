@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from normdiag.evidence.stream import HeadInput
 from normdiag.graph import Node
 from normdiag.measure.forward import Pass
@@ -42,7 +44,7 @@ class HeadSums:
         self.squares += float(kept.square().sum()) * scale**2
         self.count += kept.numel()
         largest = float(kept.abs().max()) * scale if kept.numel() else 0.0
-        self.largest = max(self.largest, largest)
+        self.largest = float(np.maximum(self.largest, largest))  # a NaN stays one
 
     def result(self) -> HeadInput | None:
         """None where some pass did not keep the value."""

@@ -153,14 +153,10 @@ def _stack(
     placement, note = placement_of_stack(stack)
     kinds = Counter(n.kind for _, n in counted_norms(stack))
     kind: NormKind | None = kinds.most_common(1)[0][0] if kinds else None  # type: ignore[assignment]
-    embedding = next(
-        (
-            ids[n]
-            for n, a in attachments.items()
-            if a.role == "embedding" and (n in stack.embedding_norms or _starts(n, stack))
-        ),
-        None,
-    )
+    before = [n for n, a in attachments.items() if a.role == "embedding"]
+    at_start = [n for n in before if n in stack.embedding_norms]
+    first = at_start or [n for n in before if _starts(n, stack)]
+    embedding = ids[first[0]] if first else None
     return Stack(
         id=name,
         placement=placement,
