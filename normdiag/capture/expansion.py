@@ -79,8 +79,13 @@ def _stacked(stack: Node, axis: int) -> list[Node]:
     terms: list[Node] = list(stack.args[0])
     if stack.op == "stack":
         return terms
-    given = [t for t in terms if t.op == "unsqueeze" and t.shape[axis] == 1]
-    return [t.parents[0] for t in terms] if len(given) == len(terms) else []
+    given = [_before_cast(t) for t in terms]
+    is_stack = all(t.op == "unsqueeze" and t.shape[axis] == 1 for t in given)
+    return [t.parents[0] for t in given] if is_stack else []
+
+
+def _before_cast(node: Node) -> Node:
+    return node.parents[0] if node.op == "_to_copy" else node
 
 
 _MOST_TERMS = 4

@@ -26,6 +26,14 @@ FACTORIES = frozenset(
 """Operations whose result holds nothing of their operand."""
 
 
+ALIASES = {
+    "multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub", "concat": "cat",
+    "concatenate": "cat", "clip": "clamp", "linalg_matmul": "matmul", "negative": "neg",
+    "moveaxis": "movedim", "swapdims": "transpose", "swapaxes": "transpose", "ger": "outer",
+}  # fmt: skip
+"""Second names of operations. Only inference mode shows them: elsewhere torch has resolved them."""
+
+
 class Observer(Protocol):
     """Is shown every new node with the live tensors, and must keep none of the large ones."""
 
@@ -65,6 +73,7 @@ def _read(func: Any) -> _Operation:
     )
     if writes and base.endswith("_") and not base.endswith("__"):
         base = base[:-1]
+    base = ALIASES.get(base, base)
     defaults = tuple(a.default_value for a in schema.arguments if not a.kwarg_only)
     return _Operation(base, writes, out, schema.name, defaults)
 

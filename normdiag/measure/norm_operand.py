@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,15 @@ import torch
 
 from normdiag.graph import Node
 from normdiag.structure.forms import Linear, NormFound, Weighted, base, linear, unscaled
+
+
+def operands(node: Node, args: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
+    """Each argument as the graph has it and as it is; einsum's come in a list."""
+    for known, value in zip(node.args, args, strict=False):
+        if isinstance(known, list):
+            yield from zip(known, value, strict=False)
+        else:
+            yield known, value
 
 
 @dataclass(slots=True)
@@ -21,7 +30,7 @@ class NormOperand:
     def remember(self, node: Node, args: tuple[Any, ...]) -> None:
         """x, where the gain comes before the division: gain x is what will be divided."""
         if isinstance(node.form, Weighted) and isinstance(node.form.of, Linear):
-            x = next((v for n, v in zip(node.args, args, strict=False) if _is_data(n)), None)
+            x = next((v for n, v in operands(node, args) if _is_data(n)), None)
             self._weighted = (node, x) if isinstance(x, torch.Tensor) else None
 
     def x(
@@ -33,7 +42,7 @@ class NormOperand:
         """
         if norm.fused:
             return args[0] if isinstance(args[0], torch.Tensor) else None
-        for operand, value in zip(norm.node.args, args, strict=False):
+        for operand, value in operands(norm.node, args):
             if not isinstance(operand, Node) or not isinstance(value, torch.Tensor):
                 continue
             form = linear(operand)

@@ -12,7 +12,7 @@ from torch import nn
 from normdiag.capture.sourceline import source_line
 from normdiag.graph import Node
 from normdiag.measure.add_statistics import AddRows, add_rows
-from normdiag.measure.norm_operand import NormOperand
+from normdiag.measure.norm_operand import NormOperand, operands
 from normdiag.measure.norm_statistics import NormRows, norm_rows
 from normdiag.measure.rows import Sampler, TokenLayout, Tokens, to_rows
 from normdiag.measure.slab import Slab
@@ -22,7 +22,7 @@ from normdiag.structure.operations import CASTS
 from normdiag.structure.reading import Reading
 from normdiag.structure.residuals import ADDITIONS, AddFound
 
-_SCALINGS = frozenset({"mul", "multiply", "div", "divide"})
+_SCALINGS = frozenset({"mul", "div"})
 SMALL = 1 << 16
 """Learned values and statistics up to this many elements are kept; activations never are."""
 
@@ -124,7 +124,7 @@ class SiteObserver:
             self._dyt_input(node, args, output)
         if isinstance(node.form, Moment) and output.numel() <= SMALL:
             self.values[node] = output
-        elif node.op in _SCALINGS or node.op in ("add", "sub", "rsub", "addcmul"):
+        elif node.op in _SCALINGS or node.op in ("add", "sub", "rsub", "addcmul", "einsum"):
             self._keep_learned(node, args)
             self._operand.remember(node, args)
         if node.op in ADDITIONS:
@@ -147,7 +147,7 @@ class SiteObserver:
         return bool(plain) and plain[-1] is node
 
     def _keep_learned(self, node: Node, args: tuple[Any, ...]) -> None:
-        for operand, value in zip(node.args, args, strict=False):
+        for operand, value in operands(node, args):
             if (
                 isinstance(operand, Node)
                 and not operand.is_data

@@ -50,6 +50,7 @@ from normdiag.structure.powers import (
     squared,
 )
 from normdiag.structure.reductions import REDUCTIONS
+from normdiag.structure.self_products import einsum_of
 
 
 class NormFinder:
@@ -135,11 +136,31 @@ def _product(node: Node, left: Node, right: Node) -> Form | None:
         return with_gain(node, form.norm, right)
     if isinstance(form, Tanh) and not right.is_data and right.shape:
         return dyt_gain(node, form, right)
-    if isinstance(form, Linear) and form == right.form:
+    if not is_learned and (x := linear(left)) is not None and x == linear(right):
         return square_of(left)
     if is_learned and right.shape and left.is_data:
         return weighted(left, right)
     return None
+
+
+def _einsum(node: Node) -> Form | None:
+    """A statistic of x, or x times its inverse and a gain."""
+    einsum = einsum_of(node)
+    if einsum is None or not einsum.is_elementwise:
+        return None if einsum is None else einsum.statistic()
+    value = einsum.operands[einsum.inputs.index(einsum.output)]
+    divisor: Power | None = None
+    gain: Node | None = None
+    for operand in einsum.operands:
+        if operand is value:
+            continue
+        if isinstance(operand.form, Power) and divisor is None:
+            divisor = operand.form
+        elif not operand.is_data and gain is None:
+            gain = operand
+        else:
+            return None
+    return None if divisor is None else _divided_by(node, value, divisor, gain, inverted=True)
 
 
 def _scaled(node: Node, operand: Node, times: float) -> Form | None:
@@ -251,9 +272,8 @@ _HANDLERS: dict[str, Callable[[Node], Form | None]] = {
     **dict.fromkeys(CASTS, _passed_on),
     **dict.fromkeys(VIEWS, _viewed),
     "mul": _multiplied,
-    "multiply": _multiplied,
     "div": _divided,
-    "divide": _divided,
+    "einsum": _einsum,
     "add": _added,
     "sub": _added,
     "rsub": _added,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 from normdiag.graph import Node
@@ -17,7 +16,7 @@ from normdiag.structure.forms import (
     count_of,
     linear,
 )
-from normdiag.structure.operations import VIEWS
+from normdiag.structure.self_products import dot_with_itself, row_times_itself
 
 
 def _argument(node: Node, position: int, name: str, default: Any = None) -> Any:
@@ -91,30 +90,12 @@ def _vector_norm(node: Node) -> Form | None:
     if form is None or order not in (2, 2.0, None):
         return None
     axes = axes_of(operand, _argument(node, 2, "dim"))
+    if node.op == "linalg_norm" and order is not None and len(axes) > 1:
+        return None  # a matrix's largest singular value
     count = count_of(operand, axes)
     return Power(
         form.source, axes, form.is_centred, form.scale**2 * count, count, 0.5, mean=form.mean
     )
-
-
-def _self_product(node: Node) -> Form | None:
-    """A batched product of a row with itself, as einsum("..d,..d->..") becomes."""
-    if len(node.shape) < 2 or node.shape[-2:] != (1, 1):
-        return None
-    left, right = (_without_views(p) for p in node.parents[:2])
-    form = linear(left)
-    if form is None or form != linear(right):
-        return None
-    count = node.parents[0].shape[-1]
-    if left.shape[-1] != count or prod(left.shape) != prod(node.parents[0].shape):
-        return None
-    return Power(form.source, (-1,), form.is_centred, form.scale**2 * count, count, mean=form.mean)
-
-
-def _without_views(node: Node) -> Node:
-    while node.op in VIEWS and node.parents and node.form is None:
-        node = node.parents[0]
-    return node
 
 
 REDUCTIONS: dict[str, Callable[[Node], Form | None]] = {
@@ -126,5 +107,8 @@ REDUCTIONS: dict[str, Callable[[Node], Form | None]] = {
     "std_mean": _std,
     "linalg_vector_norm": _vector_norm,
     "norm": _vector_norm,
-    "bmm": _self_product,
+    "linalg_norm": _vector_norm,
+    "bmm": row_times_itself,
+    "matmul": row_times_itself,
+    "linalg_vecdot": dot_with_itself,
 }

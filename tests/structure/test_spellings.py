@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -24,6 +24,7 @@ from sample_models.norms import EPS, LAYER_NORMS, RMS_NORMS, VARIANTS
 from sample_models.spelled import Norm, Spelled, plus
 from tests.structure.signature import gains, signature
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # torch's own, of checkpointing and compiling
 Spelling = Callable[..., torch.Tensor]
 IDS = torch.arange(32).view(2, 16) % 11
 SPELLINGS = (*LAYER_NORMS, *RMS_NORMS)
@@ -296,11 +297,13 @@ def test_every_mode_sees_the_same_architecture(mode: str, norm: Spelling) -> Non
     assert_same_in(mode, norm)
 
 
+@settings(deadline=None, max_examples=150)
 @given(st.sampled_from(sorted(MODES)), st.sampled_from(SPELLINGS), st.booleans())
 def test_every_spelling_in_every_mode(mode: str, norm: Spelling, inlined: bool) -> None:
     assert_same_in(mode, norm, inlined=inlined)
 
 
+@settings(deadline=None, max_examples=80)
 @given(
     st.sampled_from(sorted(set(MODES) - {"autocast"})),  # out= takes no two precisions
     st.sampled_from(sorted(ADDS)),
