@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -23,8 +24,8 @@ from normdiag.report.report import Report
 _FOLD_FROM = 12
 """Layers that are all shown; a longer stack shows its first, its worst and its last."""
 _ENDS = 3
-_NAME_WIDTH = 24
-_SMALLEST_BAR = 6
+_NAME_WIDTH = 18
+_SMALLEST_BAR = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
 
 def _layers(stack: Stack, sites: list[_Site], page: Page) -> Iterator[RenderableType]:
     axis = Axis.over(site.seen.out_norm.median for site in sites)
-    names = [folded(_short(site.add.id, stack.id), _NAME_WIDTH) for site in sites]
+    names = [folded(_short(site.add, stack.id), _NAME_WIDTH) for site in sites]
     columns = [
         Column(title="layer"),
         Column(title="add", right=False, width=_width(names)),
@@ -114,9 +115,10 @@ def _cells(site: _Site, axis: Axis, bar: int) -> list[Text]:
     ]
 
 
-def _short(id: str, stack: str) -> str:
-    """Return the id without the stack that the heading names."""
-    return id.removeprefix(f"{stack}.") if id != stack else id
+def _short(add: ResidualAdd, stack: str) -> str:
+    """Return the id without the stack, which the heading names, and without the layer's number."""
+    inside = add.id.removeprefix(f"{stack}.")
+    return re.sub(r"^\d+[./]", "", inside)
 
 
 def _width(names: list[str]) -> int:
