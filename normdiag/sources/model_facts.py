@@ -12,11 +12,15 @@ from torch import nn
 _PARTS = (
     "text_config",
     "vision_config",
+    "image_config",
     "audio_config",
     "encoder",
     "decoder",
     "backbone_config",
     "speech_encoder_config",
+    "encoder_config",
+    "decoder_config",
+    "speech_config",
 )
 _POSITIONS = (
     "max_position_embeddings",
@@ -25,8 +29,9 @@ _POSITIONS = (
     "n_positions",
     "max_sequence_length",
     "n_ctx",
+    "block_size",
 )
-KNOWN_INPUTS = ("input_ids", "pixel_values", "input_features", "input_values")
+KNOWN_INPUTS = ("input_ids", "pixel_values", "input_features", "input_values", "past_values")
 """What something can be made up for."""
 
 
@@ -68,7 +73,8 @@ def main_input(model: nn.Module) -> str | None:
     if isinstance(name, str) and name in taken:
         return name
     first = next(iter(taken), None)  # a tower keeps the name that its whole model goes by
-    return first if first in KNOWN_INPUTS else None
+    in_patches = "grid_thw" in taken
+    return first if first in KNOWN_INPUTS or in_patches else None
 
 
 def by_name(

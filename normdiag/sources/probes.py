@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -29,9 +30,12 @@ from normdiag.sources.text_probe import (
     user_ids,
     user_texts,
 )
+from normdiag.sources.towers import with_towers
 
 __all__ = ["Batch", "ProbeOptions", "build", "describe", "from_inputs", "read_inputs"]
 
+Told = tuple[str, int | None, str | None]
+"""Kind, seed and note of a probe."""
 Built = tuple[tuple[Batch, ...], Probe, tuple[str, ...]]
 
 
@@ -113,17 +117,26 @@ def _without_texts(runnable: Runnable, options: ProbeOptions) -> Built:
     if runnable.tokenizer is not None:
         sequences, why = built_in_texts(runnable, options)
     if sequences:
-        return _of_sequences(runnable, options, sequences, ("texts", None, None))
-    sequences = random_ids(runnable, options.seed)
-    told = ("random-ids", options.seed, f"{why}: seeded token ids")
-    return _of_sequences(runnable, options, sequences, told)
+        told: Told = ("texts", None, None)
+    else:
+        sequences = random_ids(runnable, options.seed)
+        told = ("random-ids", options.seed, f"{why}: seeded token ids")
+    made, probe, special = _of_sequences(runnable, options, sequences, told)
+    first, note = with_towers(runnable, options.seed)
+    if first is not None:
+        later = (replace(b, rows=tuple(row + 1 for row in b.rows)) for b in made)
+        made = (first, *later)
+    if note is not None:
+        note = "; ".join(part for part in (probe.note, note) if part)
+        probe = describe(made, probe.kind, seed=probe.seed, note=note)
+    return made, probe, special
 
 
 def _of_sequences(
     runnable: Runnable,
     options: ProbeOptions,
     sequences: list[Sequence],
-    told: tuple[str, int | None, str | None],
+    told: Told,
 ) -> Built:
     kind, seed, note = told
     made = tuple(

@@ -122,15 +122,12 @@ def test_noise_is_seeded_and_in_the_models_dtype() -> None:
 
 
 def test_what_cannot_be_guessed_is_named() -> None:
-    config = transformers.PatchTSTConfig(
-        num_input_channels=2, context_length=16, patch_length=4, d_model=8, num_hidden_layers=1,
-        num_attention_heads=2, ffn_dim=8,
-    )  # fmt: skip
-    runnable = of_module(transformers.PatchTSTModel(config))
-    with pytest.raises(RunError, match="PatchTSTModel takes 'past_values'") as caught:
+    config = transformers.DecisionTransformerConfig(hidden_size=8, n_layer=1, n_head=1)
+    runnable = of_module(transformers.DecisionTransformerModel(config))
+    with pytest.raises(RunError, match="DecisionTransformerModel takes 'states'") as caught:
         build(runnable, ProbeOptions())
     assert "--inputs FILE" in str(caught.value.hint)
-    assert "inputs={'past_values': tensor" in str(caught.value.hint)
+    assert "inputs={'states': tensor" in str(caught.value.hint)
 
 
 class Block(nn.Module):

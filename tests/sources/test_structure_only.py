@@ -35,6 +35,7 @@ def build():
 @pytest.fixture
 def config_alone(tmp_path: Path) -> Path:
     LLAMA.save_pretrained(tmp_path)
+    edit(tmp_path, architectures=["LlamaModel"])
     return tmp_path
 
 
