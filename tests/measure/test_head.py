@@ -75,3 +75,10 @@ def test_a_constant_scale_before_the_head_counts(norm: nn.Module | None, scale: 
 def test_without_a_stack_there_is_none() -> None:
     _, measurements = measured(nn.Linear(8, 8), torch.randn(2, 4, 8))
     assert measurements.head_input is None
+
+
+def test_what_is_not_finite_is_not_forgotten() -> None:
+    x = torch.randn(2, 4, 8)
+    x[1, 2, 3] = float("nan")
+    _, measurements = measured(Model(nn.LayerNorm(8)), inputs_embeds=x)
+    assert np.isnan([measurements.head_input.rms, measurements.head_input.max_abs]).all()

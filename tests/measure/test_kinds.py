@@ -193,7 +193,7 @@ def test_its_learned_values(name: str) -> None:
     else:
         expected = kind.bias(module).detach().double().square().mean().sqrt()
         np.testing.assert_allclose(norm.bias_rms, float(expected), rtol=1e-6)
-    learned = float(module.eps) if name == "eps is a parameter" else kind.eps
+    learned = float(module.eps.detach()) if name == "eps is a parameter" else kind.eps
     assert norm.eps == (pytest.approx(learned, rel=1e-6) if learned is not None else None)
 
 
@@ -239,9 +239,9 @@ def test_its_input(name: str) -> None:
     [
         ("layer norm", lambda m2, m: np.sqrt(m2 + 1e-5)),
         ("std + eps", lambda m2, m: np.sqrt(m2 * 12 / 11) + 0.1),
-        ("eps is a parameter", lambda m2, m: np.sqrt(m2 + float(m.eps))),
+        ("eps is a parameter", lambda m2, m: np.sqrt(m2 + float(m.eps.detach()))),
         ("unit vectors", lambda m2, m: np.sqrt(12 * m2)),
-        ("tanh", lambda m2, m: np.full_like(m2, 1 / abs(float(m.alpha)))),
+        ("tanh", lambda m2, m: np.full_like(m2, 1 / abs(float(m.alpha.detach())))),
     ],
 )
 def test_what_it_divides_by(name: str, divisor: Callable[..., np.ndarray]) -> None:
@@ -262,3 +262,11 @@ def test_dead_groups_are_counted_and_the_others_are_not() -> None:
     assembly, measurements = measured(module, x)
     (norm,) = assembly.sites.architecture.norms
     assert (measurements.norms[norm.id].tokens, measurements.norms[norm.id].constant) == (6, 2)
+
+
+def test_a_channel_that_is_not_finite_is_the_first_to_name() -> None:
+    module, x = nn.LayerNorm(12), torch.randn(2, 5, 12)
+    x[1, 2, 7] = float("nan")
+    assembly, measurements = measured(module, x)
+    (norm,) = assembly.sites.architecture.norms
+    assert measurements.norms[norm.id].top_channels[0] == 7

@@ -147,3 +147,30 @@ class TestWhereTheLargestIs:
         mask = torch.tensor([[1, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1]])
         found = first_add(model, {"inputs_embeds": x, "attention_mask": mask})
         assert found.max_abs < 50
+
+
+class TestWhatIsNotDefined:
+    def test_of_a_token_of_zeros_angles_are_zero_and_the_ratio_infinite(self) -> None:
+        class Shift(Model):
+            def forward(self, inputs_embeds, attention_mask=None):
+                x = inputs_embeds
+                for layer in self.layers:
+                    x = x + layer.fc(x + 1)
+                return x
+
+        x = torch.randn(1, 4, 8)
+        x[0, 2] = 0
+        torch.manual_seed(0)
+        streams = normdiag.inspect(Shift(), inputs=x, measure=("stream",)).measurements.stream
+        found = next(iter(streams.values()))
+        assert found.update_ratio.max == float("inf")
+        assert np.isfinite([found.cosine.mean, found.angle_deg.mean, found.skip_norm.mean]).all()
+
+    def test_of_a_token_that_is_not_finite_everything_is_nan(self) -> None:
+        x = torch.randn(1, 4, 8)
+        x[0, 2, 3] = float("nan")
+        found = first_add(Model(), {"inputs_embeds": x})
+        summaries = (found.skip_norm, found.out_norm, found.cosine, found.angle_deg)
+        assert np.isnan([s.mean for s in summaries]).all()
+        assert np.isnan(found.max_abs)
+        assert found.max_token.position == 2
