@@ -74,6 +74,10 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
             facts[i].skip_norms = link.norms
         else:
             facts[i - 1].stream_norms = link.norms[::-1]
+    if layers.count > 1 and not any(f.skip_norms for f in facts[1:]):
+        # the first layer alone has it: it makes the stream, wherever it is called
+        embedding += facts[0].skip_norms
+        facts[0].skip_norms = ()
     last, final = _after_last(chain, layers, finder)
     facts[-1].between_norms = tuple(between_passes)
     facts[-1].stream_norms = last
