@@ -83,16 +83,22 @@ def _opaque(done: Pass, sites: Sites) -> list[Skipped]:
 
 
 def _not_called(model: nn.Module, done: Pass) -> tuple[str, ...]:
-    """Modules with parameters of their own that neither ran nor had a parameter used."""
+    """Modules with parameters of which nothing ran and no parameter was used, outermost first.
+
+    A whole tower that did not run is named itself, and after it the modules inside it.
+    """
     used = {
-        p.name for node in done.graph for p in node.parents if p.op in ("parameter", "buffer")
-    }  # fmt: skip
-    called = done.graph.calls
-    names = []
-    for path, module in model.named_modules():
-        own = [n for n, _ in module.named_parameters(recurse=False)]
-        if not own or plain_path(path) in called:
-            continue
-        if not any(f"{path}.{n}" in used for n in own):
-            names.append(path)
-    return tuple(names)
+        p.name.rpartition(".")[0]
+        for node in done.graph
+        for p in node.parents
+        if p.op in ("parameter", "buffer") and p.name is not None
+    }
+    at_work: set[str] = set()
+    for path in {*done.graph.calls, *map(plain_path, used)}:
+        parts = path.split(".")
+        at_work |= {".".join(parts[:end]) for end in range(len(parts) + 1)}
+    return tuple(
+        path
+        for path, module in model.named_modules()
+        if plain_path(path) not in at_work and next(module.parameters(), None) is not None
+    )

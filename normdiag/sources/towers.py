@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from torch import nn
 
 from normdiag.errors import NormdiagError
 from normdiag.sources.batch import Batch
@@ -36,12 +39,16 @@ class _Kind:
     tokens: tuple[str, ...]
     number: int
     """In `mm_token_type_ids`; 0 is text."""
+    is_listed: bool = False
+    """Whether each sequence has a list of them, an axis of its own."""
 
 
+_IMAGE = _Kind(
+    "image", "pixel_values", "get_image_features", ("image_token_id", "image_token_index"), 1
+)
 _KINDS = (
-    _Kind(
-        "image", "pixel_values", "get_image_features", ("image_token_id", "image_token_index"), 1
-    ),
+    _IMAGE,
+    replace(_IMAGE, is_listed=True),
     _Kind(
         "sound", "input_features", "get_audio_features", ("audio_token_id", "audio_token_index"), 3
     ),
@@ -63,15 +70,20 @@ def with_towers(runnable: Runnable, seed: int) -> tuple[Batch | None, str | None
     """
     kinds = [kind for kind in _KINDS if _reads(runnable, kind)]
     if kinds and any(parameter.is_meta for parameter in runnable.model.parameters()):
-        return None, f"no {' and no '.join(k.what for k in kinds)}: there are no values"
+        what = " and no ".join(dict.fromkeys(kind.what for kind in kinds))
+        return None, f"no {what}: there are no values"
     best: _Made | None = None
-    notes = []
+    failed: dict[str, str] = {}
     for kind in kinds:
         already = best.kinds if best is not None else ()
+        if any(kind.what == other.what for other in already):
+            continue
         try:
             best = _tried(runnable, (*already, kind), seed)
+            failed.pop(kind.what, None)
         except Exception as error:  # whatever a model that wants more than this raises
-            notes.append(f"no {kind.what}: noise of its shape does not fit ({_why(error)})")
+            failed.setdefault(kind.what, _why(error))
+    notes = [f"no {what}: noise of its shape does not fit ({why})" for what, why in failed.items()]
     if best is not None:
         notes.insert(0, f"the first sequence holds seeded noise as {' and '.join(best.told)}")
     return best.batch if best is not None else None, "; ".join(notes) or None
@@ -97,10 +109,23 @@ def _why(error: Exception) -> str:
 
 
 def _tried(runnable: Runnable, kinds: tuple[_Kind, ...], seed: int) -> _Made:
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), _in_eval_mode(runnable.model):
         made = _sequence(runnable, kinds, seed)
         runnable.model(**made.batch.inputs)
     return made
+
+
+@contextmanager
+def _in_eval_mode(model: nn.Module) -> Iterator[None]:
+    """Trying leaves no trace: in training a batch norm would take the noise in."""
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 def _sequence(runnable: Runnable, kinds: tuple[_Kind, ...], seed: int) -> _Made:
@@ -112,6 +137,8 @@ def _sequence(runnable: Runnable, kinds: tuple[_Kind, ...], seed: int) -> _Made:
         read = getattr(runnable.model, kind.reader)
         wanted = inspect.signature(read).parameters
         noise = noise_for(runnable, kind.argument, wanted, 1, seed)
+        if kind.is_listed:
+            noise[kind.argument] = noise[kind.argument].unsqueeze(1)
         count = _vectors(read(**noise))
         ids[1:1] = [int(setting(runnable.config, *kind.tokens) or 0)] * count
         numbers[1:1] = [kind.number] * count

@@ -81,12 +81,22 @@ class TestKernels:
 
 
 class TestModulesNotCalled:
-    def test_with_parameters_of_their_own(self) -> None:
+    def test_what_is_around_them_is_named_first(self) -> None:
         extra = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.LayerNorm(3))
         found = coverage(Model(extra=extra)).modules_not_called
         assert {"extra.0", "extra.2"} <= set(found)
         assert "extra.1" not in found
+        assert found.index("extra") < found.index("extra.0")
         assert "blocks.0.g" in found
+
+    def test_what_holds_one_that_ran_is_at_work(self) -> None:
+        class Half(Model):
+            def forward(self, x):
+                return super().forward(self.extra[0](x))
+
+        found = coverage(Half(extra=nn.Sequential(nn.Linear(16, 16), nn.Linear(3, 3))))
+        assert "extra" not in found.modules_not_called
+        assert "extra.1" in found.modules_not_called
 
     def test_not_those_whose_parameters_are_read_by_others(self) -> None:
         """A tied head, or a weight that another module's code multiplies by."""
