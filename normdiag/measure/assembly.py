@@ -117,6 +117,10 @@ class Assembly:
                 "another residual add ran between the branches that are summed here",
             ),
             *_skipped(
+                set(self.sites.norms.values()) - set(self.norms),
+                "what these norms take was overwritten before it was known to be theirs",
+            ),
+            *_skipped(
                 self.elsewhere, "these sites ran for some inputs only, not for the first ones"
             ),
             *_skipped(

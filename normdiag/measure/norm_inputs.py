@@ -112,7 +112,7 @@ class NormStream:
             self.constant += self._constants(m2)
             self.padded_constant += self._constants(everything) - self._constants(m2)
         with np.errstate(invalid="ignore", divide="ignore"):
-            energy = np.where(square > 0, record.input_rows.shape[-1] * mean**2 / square, 0.0)
+            energy = np.where(square != 0, record.input_rows.shape[-1] * mean**2 / square, 0.0)
         self.tokens += m2.size
         self.vectors += rows.vectors
         self.mean_sum += float(mean.sum())
@@ -160,11 +160,12 @@ class NormStream:
 
 
 def _share(part: float, whole: float) -> float:
-    return part / whole if whole > 0 else 0.0
+    return part / whole if whole != 0 else 0.0
 
 
 def _top(channels: Numbers) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.argsort(-channels, kind="stable")[:TOP_CHANNELS])
+    sizes = np.nan_to_num(channels, nan=np.inf)
+    return tuple(int(i) for i in np.argsort(-sizes, kind="stable")[:TOP_CHANNELS])
 
 
 def _valid(record: NormRecord, rows: int) -> slice | Numbers:

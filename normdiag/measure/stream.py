@@ -56,9 +56,9 @@ def token_numbers(record: AddRecord, rows: AddRows, own: Rows) -> TokenNumbers:
     xu, xy = (_host(t)[valid] for t in (rows.skip_branch, rows.skip_out))
     skip, branch, out = np.sqrt(xx), np.sqrt(uu), np.sqrt(yy)
     with np.errstate(invalid="ignore", divide="ignore"):
-        cosine = np.where((skip > 0) & (branch > 0), xu / (skip * branch), 0.0)
+        cosine = np.where((skip != 0) & (branch != 0), xu / (skip * branch), 0.0)
         turn = np.arctan2(_host(rows.across)[valid], xy / skip)
-        angle = np.degrees(np.where((skip > 0) & (out > 0), turn, 0.0))
+        angle = np.degrees(np.where((skip != 0) & (out != 0), turn, 0.0))
     where = np.array([tokens.token_of(int(r)) for r in valid]).reshape(-1, 2)
     return TokenNumbers(
         skip, branch, out, cosine, angle,

@@ -255,6 +255,19 @@ def test_what_it_divides_by(name: str, divisor: Callable[..., np.ndarray]) -> No
     np.testing.assert_allclose(found.max, np.max(1 / divisor(m2, module)), rtol=1e-6)
 
 
+def test_an_input_that_was_overwritten_is_said_not_to_be_measured() -> None:
+    """x is gone by the time that the tanh tells what a x was for."""
+
+    class InPlace(Tanh):
+        def forward(self, x):
+            return torch.tanh((x + 1).mul_(self.alpha)) * self.weight + self.bias
+
+    assembly, measurements = measured(InPlace(12), torch.randn(2, 5, 12))
+    (norm,) = assembly.sites.architecture.norms
+    assert norm.id not in measurements.norms
+    assert [each.what for each in assembly.skipped()] == [norm.id]
+
+
 def test_dead_groups_are_counted_and_the_others_are_not() -> None:
     """A convolution that writes nothing leaves its group without variance."""
     module, x = nn.GroupNorm(3, 6), torch.randn(2, 6, 5)
