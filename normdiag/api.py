@@ -38,7 +38,12 @@ def trace(target: str | nn.Module, **options: Any) -> Report:
     """As `inspect`, with every token's numbers at every site in `Report.trace`."""
     from normdiag import pipeline
 
-    return pipeline.trace(target, options=_options(options))
+    asked = _options(options)
+    if asked.structure_only:
+        raise UsageError(
+            "the structure only was asked for, and a trace is of values", "inspect it instead"
+        )
+    return pipeline.trace(target, options=asked)
 
 
 def _options(given: dict[str, Any]) -> Options:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from normdiag.errors import UsageError
 from normdiag.options import Options
 from normdiag.progress import Progress, Silent
 from normdiag.report.report import Report
@@ -34,10 +33,6 @@ def trace(
 def _report(
     target: str | nn.Module, options: Options, progress: Progress, *, with_tokens: bool
 ) -> Report:
-    if with_tokens and options.structure_only:
-        raise UsageError(
-            "the structure only was asked for, and a trace is of values", "inspect it instead"
-        )
     # a target that cannot be loaded is told before torch is imported
     loaded = _load(target, options, progress)
     from normdiag.measure.observe import observe, observe_weights
