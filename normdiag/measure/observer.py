@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import torch
-from torch import nn
 
 from normdiag.capture.sourceline import source_line
 from normdiag.graph import Node
@@ -165,9 +165,9 @@ class SiteObserver:
         elif node.op in CASTS:
             return
         self._scaled = None
-        if node.op in ("mul", "multiply") and len(node.parents) == 2:
-            for x, scalar in (args[:2], args[1::-1]):
-                if isinstance(scalar, nn.Parameter) and scalar.shape in ((), (1,)):
+        if node.op == "mul" and len(node.parents) == 2:
+            for x, i in ((args[0], 1), (args[1], 0)):
+                if not node.parents[i].is_data and prod(node.parents[i].shape) == 1:
                     is_kept = isinstance(x, torch.Tensor) and x is not output and x.dim() > 1
                     self._scaled = x if is_kept else None
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from math import isclose
 
 from normdiag.graph import Node
+from normdiag.structure.dyt import dyt_gain
 from normdiag.structure.forms import (
     Form,
     Linear,
     Normal,
     NormFound,
     Power,
+    Tanh,
     Weighted,
     form_of,
     linear,
@@ -92,9 +94,14 @@ def multiplied_and_added(node: Node) -> Form | None:
     bias, a, b = node.args[:3]
     for form, gain in ((form_of(a), b), (form_of(b), a)):
         learned = all(isinstance(p, Node) and not p.is_data for p in (gain, bias))
-        if not (isinstance(form, Normal) and learned) or node.kwargs.get("value", 1) != 1:
+        if not learned or node.kwargs.get("value", 1) != 1:
             continue
-        if with_gain(node, form.norm, gain) is not None:
-            form.norm.biases.append(bias)
-            return form
+        product: Form | None = None
+        if isinstance(form, Normal):
+            product = with_gain(node, form.norm, gain)
+        elif isinstance(form, Tanh):
+            product = dyt_gain(node, form, gain)
+        if isinstance(product, Normal):
+            product.norm.biases.append(bias)
+            return product
     return None

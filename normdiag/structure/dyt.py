@@ -5,8 +5,11 @@ It is no norm by invariance: an element of its output depends on that element of
 
 from __future__ import annotations
 
+from math import prod
+
 from normdiag.graph import Node
 from normdiag.structure.forms import Form, Normal, NormFound, Tanh, base
+from normdiag.structure.operations import CASTS, VIEWS
 
 
 def tanh_of(node: Node) -> Form | None:
@@ -15,13 +18,20 @@ def tanh_of(node: Node) -> Form | None:
     if product.op not in ("mul", "multiply") or len(product.parents) != 2:
         return None
     for x, scalar in (product.parents, product.parents[::-1]):
-        if x.is_data and scalar.op == "parameter" and scalar.shape in ((), (1,)):
+        is_learned = _reshaped(scalar).op == "parameter" and prod(scalar.shape) == 1
+        if x.is_data and is_learned:
             return Tanh(base(x), scalar)
     return None
 
 
+def _reshaped(node: Node) -> Node:
+    while node.parents and (node.op in VIEWS or node.op in CASTS):
+        node = node.parents[0]
+    return node
+
+
 def dyt_gain(node: Node, form: Tanh, gain: Node) -> Form | None:
-    if len(gain.shape) != 1:
+    if not gain.shape or prod(gain.shape) != gain.shape[-1]:
         return None
     return Normal(
         NormFound(

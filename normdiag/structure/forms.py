@@ -150,8 +150,10 @@ def linear(node: Node) -> Linear | None:
     form = node.form
     if isinstance(form, Linear):
         return form
-    if isinstance(form, (Moment, Power, Square, Half)):
+    if isinstance(form, (Power, Square, Half)):
         return None
+    if isinstance(form, Moment) and -1 in form.axes:
+        return None  # over other axes a mean may be what is normalised: tokens that were pooled
     if isinstance(form, Weighted) and isinstance(form.of, Power):
         return None
     return Linear(base(node)) if node.is_data and node.is_floating else None

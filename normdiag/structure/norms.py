@@ -128,8 +128,8 @@ def _product(node: Node, left: Node, right: Node) -> Form | None:
     is_learned = not right.is_data and right.is_floating
     divisor, gain = unweighted(right.form)
     if isinstance(divisor, Power):
-        if isinstance(form, Moment):
-            return mean_half(form, divisor, gain)
+        if isinstance(form, Moment) and (half := mean_half(form, divisor, gain)) is not None:
+            return half
         if linear(left) is not None:
             return _divided_by(node, left, divisor, gain, inverted=True)
     if isinstance(form, Normal) and is_learned:

@@ -81,6 +81,8 @@ def clamped(node: Node) -> Form | None:
 
 
 def power_plus(form: Power, other: Form | None, operand: object, sign: float) -> Form | None:
+    if isinstance(other, Square) and isinstance(mean := other.source.form, Moment):
+        other = Moment(mean.source, mean.axes, other.scale * mean.scale**2, is_squared=True)
     if isinstance(other, Moment) and other.is_squared and sign < 0:
         uncentred = form.exponent == 1.0 and not form.is_centred and form.eps == 0.0
         if uncentred and other.source is form.source:

@@ -39,8 +39,7 @@ def _reduced(node: Node, is_sum: bool) -> Form | None:
     count = count_of(operand, axes)
     times = float(count) if is_sum else 1.0
     form: Form | None = linear(operand) or operand.form
-    is_statistic = -1 in axes or len(node.shape) == len(operand.shape)
-    if isinstance(form, Linear) and not form.is_centred and is_statistic:
+    if isinstance(form, Linear) and not form.is_centred:
         return Moment(form.source, axes, form.scale * times)
     if isinstance(form, Square) and form.axes in ((), axes):
         return Power(form.source, axes, form.is_centred, form.scale * times, count, mean=form.mean)
