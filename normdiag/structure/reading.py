@@ -45,7 +45,7 @@ class Reading:
         finder = StreamFinder(graph, self.adds, self.norms, self._adds.mixed)
         parts = []
         for chain in finder.chains():
-            rows = repeated(chain.adds)
+            rows = repeated(finder.without_inner(chain.adds))
             for row, adds in rows.items():
                 if row is None and (len(rows) > 1 or len(adds) == 1):
                     self.outside += adds

@@ -6,8 +6,10 @@ that branch: a chain links only adds that share their innermost enclosing add.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from normdiag.graph import Node
 from normdiag.structure.features import feature_axis
@@ -99,6 +101,22 @@ class StreamFinder:
                 path.reverse()
                 chains.append(Chain(path, [links[a] for a in path]))
         return sorted(chains, key=lambda c: c.adds[0].index)
+
+    def without_inner(self, adds: list[AddFound]) -> list[AddFound]:
+        """Without the leading adds that, wherever else they run, lie on a branch of these adds.
+
+        A first layer that begins the stream with its branch's output has no add of its own there.
+        """
+        own = set(adds)
+        lines = Counter(a.node.line for a in adds)
+        inner = {a.node.line for a, holder in self.enclosing.items() if holder in own}
+        inner -= {None} | {line for line, count in lines.items() if count > 1}
+        start = 0
+        for add, after in pairwise(adds):
+            if add.node.line not in inner or after.node.frame not in add.node.frame.chain()[:-1]:
+                break
+            start += 1
+        return adds[start:]
 
     def part(self, chain: Chain, adds: list[AddFound]) -> Chain:
         """The chain of `adds` alone: links run through the others' skips."""
