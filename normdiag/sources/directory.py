@@ -130,7 +130,7 @@ def _no_weights(folder: Path, settings: ConfigFile | None) -> LoadError:
             f"{folder} has a config.json and no weights (no {' and no '.join(_LOOKED_FOR)})",
             "--random-init draws weights from the configuration; --structure-only does without",
         )
-    inner = [name for name in names if (folder / name / "config.json").is_file()]
+    inner = [str(folder / name) for name in names if (folder / name / "config.json").is_file()]
     return LoadError(
         f"{folder} is no checkpoint: none of its {len(names)} entries is config.json or weights",
         f"there are checkpoints inside: {', '.join(inner[:5])}" if inner else "check the path",

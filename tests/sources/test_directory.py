@@ -228,7 +228,7 @@ class TestErrors:
     def test_checkpoints_one_level_down_are_offered(self, tmp_path: Path) -> None:
         (tmp_path / "unet").mkdir()
         (tmp_path / "unet" / "config.json").write_text("{}")
-        assert "there are checkpoints inside: unet" in self.said(tmp_path)
+        assert f"there are checkpoints inside: {tmp_path / 'unet'}" in self.said(tmp_path)
 
     def test_only_gguf_files(self, tmp_path: Path) -> None:
         (tmp_path / "m-q4.gguf").touch()

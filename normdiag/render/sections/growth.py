@@ -13,7 +13,10 @@ def sentence(growth: Growth) -> str:
     """Return how the stream grows with depth, at which rate, and how sure that is."""
     if not math.isfinite(growth.total):
         return "has no law of growth: its values are not finite"
-    said = f"{_law(growth)}; {times(growth.total)} from the first add to the last"
+    said = (
+        f"{_law(growth)}; {times(growth.total)} from the first add to the last, as the mean over "
+        "all tokens but the first of each sequence"
+    )
     if growth.confidence is not None:
         said += f". Weight of this law among those tried: {percent(growth.confidence)}"
     if growth.runner_up is not None:
@@ -26,7 +29,7 @@ def _law(growth: Growth) -> str:
         return "keeps its size"
     if growth.law == "undecided" or growth.rate is None or not math.isfinite(growth.rate):
         return "follows no one law"
-    error = "" if growth.rate_error is None else f", give or take {number(growth.rate_error, 2)}"
+    error = _give_or_take(growth.rate, growth.rate_error)
     if growth.law == "additive":
         rate = f"b = {number(growth.rate)}{error}"
         return f"grows as sqrt(1 + b l) with the add l, as if all writes were independent, {rate}"
@@ -35,3 +38,10 @@ def _law(growth: Growth) -> str:
     if growth.law == "geometric":
         return f"{verb} geometrically, ×{number(growth.rate, 4)} per add{error}"
     return f"{verb} as a power of depth, exponent {number(growth.rate)}{error}"
+
+
+def _give_or_take(rate: float, error: float | None) -> str:
+    if error is None:
+        return ""
+    said = f", give or take {number(error, 2)}"
+    return f"{said}: these adds do not tell the rate" if error >= abs(rate) else said

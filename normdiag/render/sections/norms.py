@@ -71,7 +71,7 @@ def _table(shown: list[_Site], page: Page) -> RenderableType:
         Column(title="variance", width=8),
         Column(title="eps", width=7),
         Column(title="kappa", width=7),
-        Column(title="|gain|", width=10),
+        Column(title="|gain|", width=max(10, *(len(_gain(site.norm.gain)) for site in shown))),
     ]
     width = max(room(page, fixed), _NARROWEST_NAME)
     rows = [

@@ -15,10 +15,10 @@ from normdiag.render.units import count
 from normdiag.report.report import Report
 
 _READERS: dict[ReadBy, str] = {
-    "norm": "a norm reads the last value",
-    "head": "the head reads the last value as it is",
-    "stack": "another stack reads the last value",
-    "caller": "the model returns the last value as it is",
+    "norm": "a norm reads what the last layer gives",
+    "head": "the head reads what the last layer gives",
+    "stack": "another stack reads what the last layer gives",
+    "caller": "the model returns what the last layer gives",
 }
 
 

@@ -1,0 +1,24 @@
+"""The sentence about growth claims no more than the fit does."""
+
+import pytest
+
+from normdiag.evidence.stream import Growth
+from normdiag.render.sections.growth import sentence
+
+
+def law(name, rate, error, total=3.0):
+    return Growth(law=name, rate=rate, rate_error=error, confidence=0.9, total=total)
+
+
+@pytest.mark.parametrize(
+    ("name", "rate"), [("additive", 150.0), ("geometric", 1.08), ("power", -0.4)]
+)
+def test_a_rate_below_its_own_error_is_not_taken_for_one(name, rate):
+    assert "do not tell the rate" in sentence(law(name, rate, 2 * abs(rate)))
+    assert "do not tell" not in sentence(law(name, rate, abs(rate) / 2))
+    assert "give or take" not in sentence(law(name, rate, None))
+
+
+def test_it_says_over_which_tokens_the_stream_grew():
+    said = sentence(law("additive", 1.0, 0.1, total=261.0))
+    assert "261x from the first add to the last, as the mean over all tokens but the first" in said
