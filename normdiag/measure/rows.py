@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import torch
 
+Indices = npt.NDArray[np.int64]
 CHUNK_ELEMENTS = 1 << 16
 """Temporaries in float64 stay in the cache: larger ones cost several times as much."""
 
@@ -63,14 +66,14 @@ class Tokens:
     """"batch": rows run sequence by sequence; "time": position by position; "head": head by head
     of one sequence, position by position."""
 
-    def token_of(self, row: int) -> tuple[int, int]:
-        """Sequence and position of a row."""
+    def places(self, rows: Indices) -> tuple[Indices, Indices]:
+        """Sequence and position of each row."""
         if self.order == "head":
-            return row // (self.per_token * self.positions), row % self.positions
-        token = row // self.per_token
+            return rows // (self.per_token * self.positions), rows % self.positions
+        token = rows // self.per_token
         if self.order == "time":
             return token % self.sequences, token // self.sequences
-        return divmod(token, max(self.positions, 1))
+        return np.divmod(token, max(self.positions, 1))
 
 
 class TokenLayout:

@@ -59,12 +59,12 @@ def token_numbers(record: AddRecord, rows: AddRows, own: Rows) -> TokenNumbers:
         cosine = np.where((skip != 0) & (branch != 0), xu / (skip * branch), 0.0)
         turn = np.arctan2(_host(rows.across)[valid], xy / skip)
         angle = np.degrees(np.where((skip != 0) & (out != 0), turn, 0.0))
-    where = np.array([tokens.token_of(int(r)) for r in valid]).reshape(-1, 2)
+    sequence, position = tokens.places(valid)
     return TokenNumbers(
         skip, branch, out, cosine, angle,
         _host(rows.max_abs)[valid], _host(rows.max_channel)[valid], _host(rows.kurtosis)[valid],
         _host(rows.median_abs)[valid],
-        numbered(where[:, 0], own), where[:, 1],
+        numbered(sequence.astype(float), own), position.astype(float),
     )  # fmt: skip
 
 

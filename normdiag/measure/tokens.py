@@ -81,8 +81,8 @@ def variances(record: NormRecord, rows: Rows) -> Variances:
     m2 = record.statistics.m2.cpu().numpy()
     valid = record.tokens.valid
     kept = np.arange(m2.size) if valid is None else valid.cpu().numpy()
-    local = np.array([record.tokens.token_of(int(r))[0] for r in kept], dtype=float)
-    return Variances(m2[kept].copy(), numbered(local, rows))
+    local, _ = record.tokens.places(kept)
+    return Variances(m2[kept].copy(), numbered(local.astype(float), rows))
 
 
 def _floats(parts: Sequence[Numbers]) -> tuple[float, ...]:

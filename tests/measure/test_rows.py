@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from normdiag.measure.rows import Padding, Sampler, TokenLayout, chunk_size, chunks, to_rows
+from normdiag.measure.rows import Padding, Sampler, TokenLayout, Tokens, chunk_size, chunks, to_rows
 
 
 @st.composite
@@ -74,6 +76,12 @@ def test_chunks_cover_every_row_once(rows: int, features: int) -> None:
     assert max(covered) == rows or rows == 0
 
 
+def places(tokens: Tokens, rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Sequence and position of each row."""
+    sequence, position = tokens.places(np.array([*rows], dtype=np.int64))
+    return list(zip(sequence.tolist(), position.tolist(), strict=True))
+
+
 def tokens_by_hand(mask: torch.Tensor, lead: str, heads: int) -> list[tuple[int, int]]:
     """Sequence and position of every row that is not padding, rows laid out as `lead` says."""
     b, s = mask.shape
@@ -98,7 +106,7 @@ class TestLayout:
         tokens = layout.tokens(tuple({"b": b, "s": s, "h": heads}[a] for a in lead))
         count = b * s * (heads if "h" in lead else 1)
         valid = range(count) if tokens.valid is None else tokens.valid.tolist()
-        assert [tokens.token_of(r) for r in valid] == tokens_by_hand(mask, lead, heads)
+        assert places(tokens, valid) == tokens_by_hand(mask, lead, heads)
         assert tokens.per_token == (heads if "h" in lead else 1)
 
     @settings(deadline=None, max_examples=50)
@@ -107,7 +115,7 @@ class TestLayout:
         mask = torch.tensor(bits).view(2, 3)
         tokens = TokenLayout(2, 3, Padding(mask)).tokens((6,))
         valid = range(6) if tokens.valid is None else tokens.valid.tolist()
-        assert [tokens.token_of(r) for r in valid] == tokens_by_hand(mask, "bs", 1)
+        assert places(tokens, valid) == tokens_by_hand(mask, "bs", 1)
 
     def test_nothing_is_left_out_without_padding(self) -> None:
         assert TokenLayout(2, 3, None).tokens((2, 3)).valid is None
@@ -117,7 +125,7 @@ class TestLayout:
         layout = TokenLayout(2, 5, masked([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
         tokens = layout.tokens((2, 7))
         assert tokens.valid is None
-        assert tokens.token_of(8) == (1, 1)
+        assert places(tokens, [8]) == [(1, 1)]
 
     def test_groups_count_as_rows_of_a_token(self) -> None:
         layout = TokenLayout(2, 3, masked([[1, 1, 0], [1, 1, 1]]))
