@@ -79,10 +79,22 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
         embedding += facts[0].skip_norms
         facts[0].skip_norms = ()
     last, final = _after_last(chain, layers, finder)
-    facts[-1].between_norms = tuple(between_passes)
     facts[-1].stream_norms = last
+    for closing in _rarely_closed(facts, layers.count):
+        between_passes += closing.stream_norms
+        if closing is facts[-1]:
+            final = (*last, *final)
+        closing.stream_norms = ()
+    facts[-1].between_norms = tuple(between_passes)
     regions = {a: finder.regions[a] for a in chain.adds}
     return StackFacts(chain, layers, facts, embedding, final, regions)
+
+
+def _rarely_closed(facts: list[AddFacts], layers: int) -> list[AddFacts]:
+    """The adds after which a norm closes a layer of pre-norm adds, where most layers have none."""
+    last_of = {f.layer: f for f in facts}
+    closed = [f for f in last_of.values() if f.stream_norms and f.input_norms]
+    return closed if 2 * len(closed) <= layers else []
 
 
 def _ownership(chain: Chain, layers: Layers) -> list[bool]:

@@ -36,6 +36,10 @@ def placement_of_stack(stack: StackFacts) -> tuple[Placement, str | None]:
     if first in ("none", "other") and len(per_add) > 1 and stack.embedding_norms:
         # the first branch reads the embedding norm's output: its norm is there already
         first = per_add[0] = per_add[1]
+    period = sum(f.layer == 0 for f in stack.adds)
+    if not stack.adds[0].add.root.is_data and len(per_add) > period:
+        # the stream begins blank: what is normed first carries no data, and is not seen
+        first = per_add[0] = per_add[period]
     counts = Counter(per_add)
     if len(counts) == 1:
         return first, None
