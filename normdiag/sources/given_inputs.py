@@ -106,7 +106,7 @@ def _arguments(forward: Any, device: torch.device | None) -> tuple[Any, dict[str
 
 
 def _placed(value: Any, device: torch.device | None) -> Any:
-    if isinstance(value, torch.Tensor) and device is not None:
+    if isinstance(value, torch.Tensor) and device is not None and not value.is_meta:
         return value.to(device)
     return value
 

@@ -86,6 +86,17 @@ class TestAFactory:
         assert all(t.is_meta for t in (*bare.model.parameters(), *bare.model.buffers()))
         assert run(target).model.table.tolist() == [0, 1, 2, 3]
 
+    def test_what_it_gives_beside_the_module_has_no_values_either(
+        self, tmp_path: Path, run: Load
+    ) -> None:
+        (tmp_path / "factory.py").write_text(
+            FACTORY + "def pair(): return build(), torch.ones(2, 3)"
+        )
+        bare = run(f"{tmp_path}/factory.py:pair", structure_only=True)
+        (batch,), probe, _ = build(bare, ProbeOptions())
+        assert batch.inputs["input"].is_meta
+        assert probe.sequences == 2
+
     def test_a_module_with_values_is_left_where_it_is(self) -> None:
         with pytest.raises(UsageError, match="weight on cpu"):
             of_module(torch.nn.Linear(2, 2), structure_only=True)
