@@ -25,7 +25,7 @@ def same_call(node: Node, norm: NormFound) -> bool:
 
 
 def with_gain(node: Node, norm: NormFound, gain: Node | float) -> Form | None:
-    if norm.output is None or not follows(node, norm) or norm.biases:
+    if norm.output is None or not follows(node, norm) or norm.biases or not _takes_affine(norm):
         return None
     has_vector = any(isinstance(g, Node) for g in norm.gains)
     if isinstance(gain, Node) and (has_vector or not same_call(node, norm)):
@@ -39,6 +39,11 @@ def with_gain(node: Node, norm: NormFound, gain: Node | float) -> Form | None:
     else:
         norm.gains.append(gain)
     return Normal(norm)
+
+
+def _takes_affine(norm: NormFound) -> bool:
+    """Batch and group norms have theirs per channel, inside the operation."""
+    return norm.kind not in ("batchnorm", "groupnorm")
 
 
 def _is_root_of_count(gain: float, norm: NormFound) -> bool:
@@ -71,7 +76,7 @@ def unweighted(form: Form | None) -> tuple[Linear | Power | None, Node | None]:
 
 
 def with_bias(node: Node, norm: NormFound, bias: Node) -> Form | None:
-    if norm.biases or not follows(node, norm):
+    if norm.biases or not follows(node, norm) or not _takes_affine(norm):
         return None
     norm.biases.append(bias)
     norm.output = node

@@ -88,14 +88,19 @@ def _unscaled(node: Node) -> tuple[Node, Factor | None] | None:
         times = number(scale)
         if times is not None:
             if node.op.startswith("div"):
-                return (value, Factor(1.0 / times)) if value is a and times else None
-            return value, Factor(times)
+                return (value, _factor(1.0 / times)) if value is a and times else None
+            return value, _factor(times)
         if isinstance(scale, Node):
             if not scale.is_data:
                 return value, Factor(scale)
             if not scale.is_floating or _is_mask(scale, value):
                 return value, None
     return None
+
+
+def _factor(times: float) -> Factor | None:
+    """A scale of 1 (a multiplier that a configuration leaves at its default) is none."""
+    return None if times == 1.0 else Factor(times)
 
 
 def _is_mask(scale: Node, value: Node) -> bool:

@@ -8,13 +8,13 @@ from dataclasses import replace
 from normdiag.graph import Node
 from normdiag.structure.affine import (
     multiplied_and_added,
-    name_by_length,
     same_call,
     unweighted,
     weighted,
     with_bias,
     with_gain,
 )
+from normdiag.structure.divisions import divided_by
 from normdiag.structure.dyt import dyt_gain, tanh_of
 from normdiag.structure.forms import (
     Form,
@@ -31,11 +31,10 @@ from normdiag.structure.forms import (
     keeps_places,
     linear,
     number,
-    unscaled,
 )
 from normdiag.structure.fused_norms import FUSED
 from normdiag.structure.halves import halves_added, mean_half
-from normdiag.structure.operations import CASTS, VIEWS
+from normdiag.structure.operations import CASTS, RESHAPES, VIEWS
 from normdiag.structure.powers import (
     centred,
     clamped,
@@ -45,6 +44,7 @@ from normdiag.structure.powers import (
     power_times,
     powered,
     raised,
+    rectified,
     rooted,
     square_of,
     squared,
@@ -101,7 +101,7 @@ def _viewed(node: Node) -> Form | None:
         return form
     if isinstance(form, Weighted) and isinstance(form.of, Power):
         return form
-    if isinstance(form, Normal) and node.op in ("view", "_unsafe_view", "reshape"):
+    if isinstance(form, Normal) and node.op in RESHAPES and form.norm.axes == (-1,):
         return form if node.shape[-1:] == node.parents[0].shape[-1:] else None
     return None
 
@@ -131,9 +131,11 @@ def _product(node: Node, left: Node, right: Node) -> Form | None:
         if isinstance(form, Moment) and (half := mean_half(form, divisor, gain)) is not None:
             return half
         if linear(left) is not None:
-            return _divided_by(node, left, divisor, gain, inverted=True)
+            return divided_by(node, left, divisor, gain, inverted=True)
     if isinstance(form, Normal) and is_learned:
         return with_gain(node, form.norm, right)
+    if isinstance(form, Half) and form.gain is None and is_learned:
+        return replace(form, gain=right)
     if isinstance(form, Tanh) and not right.is_data and right.shape:
         return dyt_gain(node, form, right)
     if not is_learned and (x := linear(left)) is not None and x == linear(right):
@@ -160,7 +162,7 @@ def _einsum(node: Node) -> Form | None:
             gain = operand
         else:
             return None
-    return None if divisor is None else _divided_by(node, value, divisor, gain, inverted=True)
+    return None if divisor is None else divided_by(node, value, divisor, gain, inverted=True)
 
 
 def _scaled(node: Node, operand: Node, times: float) -> Form | None:
@@ -185,7 +187,7 @@ def _divided(node: Node) -> Form | None:
     if not isinstance(b, Node) or not isinstance(b.form, Power):
         return None
     if isinstance(a, Node) and a.is_data:
-        return _divided_by(node, a, b.form, None, inverted=False)
+        return divided_by(node, a, b.form, None, inverted=False)
     inverse = raised(b, -1.0)
     times = number(a)
     if inverse is None or times is not None:
@@ -193,51 +195,29 @@ def _divided(node: Node) -> Form | None:
     return Weighted(inverse, a) if isinstance(a, Node) else None
 
 
-def _divided_by(
-    node: Node, value: Node, s: Power, gain: Node | None, *, inverted: bool
-) -> Form | None:
-    """`value` divided by s (times its inverse), with the gain that s or `value` brings."""
-    if s.exponent != (-0.5 if inverted else 0.5):
+def _divided_and_added(node: Node) -> Form | None:
+    """addcdiv(bias, gain (x - mean), s)."""
+    bias, value, s = node.args[:3]
+    is_learned = isinstance(bias, Node) and not bias.is_data
+    if not is_learned or not isinstance(s, Node) or not isinstance(s.form, Power):
         return None
-    forms: list[tuple[Linear | Power | None, Node | None]] = [(linear(value), gain)]
-    if isinstance(value.form, Weighted) and gain is None:
-        forms.insert(0, unweighted(value.form))
-    for x, own in forms:
-        norm = _normalised(node, x, s) if isinstance(x, Linear) else None
-        if norm is None:
-            continue
-        if norm.is_centred and not (isinstance(x, Linear) and x.is_centred):
-            return Half(norm, "value", own)
-        norm.gains = [] if own is None else [own]
-        return Normal(norm)
-    return None
+    form = divided_by(node, value, s.form, None, inverted=False)
+    if not isinstance(form, Normal) or node.kwargs.get("value", 1) != 1:
+        return None
+    form.norm.biases.append(bias)
+    return form
 
 
-def _normalised(node: Node, x: Linear, s: Power) -> NormFound | None:
-    if x.is_centred and not s.is_centred:
-        return None
-    if s.source is not x.source:
-        original, times = unscaled(x.source)
-        if s.source is not original:
-            return None
-        x = replace(x, source=original, scale=x.scale * times)
-    norm = NormFound(
-        node=node,
-        source=x.source,
-        kind="layernorm" if s.is_centred else "rmsnorm",
-        axes=s.axes,
-        count=s.count,
-        is_centred=s.is_centred,
-        eps=s.eps,
-        eps_place=s.eps_place,
-        variance_scale=s.scale,
-        factor=x.scale,
-        frame=node.frame,
-        output=node,
-        mean=x.mean or s.mean,
-    )
-    name_by_length(norm)
-    return norm
+def _multiplied_and_added(node: Node) -> Form | None:
+    """addcmul(bias, normalised, gain), or addcmul(bias - mean a, x, a)."""
+    shift, a, b = node.args[:3]
+    if isinstance(shift, Node) and isinstance(shift.form, Half):
+        return halves_added(node, (shift, shift.form), (a, _multiplied_parts(node, a, b)), 1.0)
+    return multiplied_and_added(node)
+
+
+def _multiplied_parts(node: Node, a: Node, b: Node) -> Form | None:
+    return _product(node, a, b) or _product(node, b, a)
 
 
 def _added(node: Node) -> Form | None:
@@ -284,7 +264,9 @@ _HANDLERS: dict[str, Callable[[Node], Form | None]] = {
     "reciprocal": inverted,
     "clamp_min": clamped,
     "clamp": clamped,
+    "relu": rectified,
     "maximum": clamped,
-    "addcmul": multiplied_and_added,
+    "addcmul": _multiplied_and_added,
+    "addcdiv": _divided_and_added,
     "tanh": tanh_of,
 }

@@ -75,9 +75,17 @@ def clamped(node: Node) -> Form | None:
         return replace(form, eps=floor, eps_place="floor")
     if value is None or form.exponent not in (0.5, 1.0):
         return None
+    if value <= 0.0:  # no floor: E[x^2] - E[x]^2 kept from rounding below zero
+        return form
     if form.exponent == 1.0:
         value = value**0.5
     return replace(form, eps=value, eps_place="floor")
+
+
+def rectified(node: Node) -> Form | None:
+    """relu(s): no floor for what is never negative."""
+    form = node.parents[0].form
+    return form if isinstance(form, Power) else None
 
 
 def power_plus(form: Power, other: Form | None, operand: object, sign: float) -> Form | None:
