@@ -96,7 +96,8 @@ def no_config(what: str) -> LoadError:
     """The error for weights that nothing describes."""
     return LoadError(
         f"{what}: nothing says what model the weights belong to",
-        "put the model's config.json there; --weights-only looks at the tensors without it; "
+        "put the model's config.json there; without it --weights-only looks at the tensors, and "
+        "--structure-only at the names and shapes of .safetensors; "
         "a factory (file.py:function) can build any module",
     )
 
