@@ -15,7 +15,7 @@ from normdiag.graph import Node
 from normdiag.structure.features import feature_axis
 from normdiag.structure.flow import Factor, between, computed_from, step_back
 from normdiag.structure.forms import NormFound
-from normdiag.structure.operations import ATTENTION, is_contraction
+from normdiag.structure.operations import ATTENTION, CASTS, VIEWS, is_contraction
 from normdiag.structure.residuals import AddFound, operands_of
 
 
@@ -146,7 +146,7 @@ class StreamFinder:
             if node in self._mixed:
                 node = self._mixed[node]
                 continue
-            step = step_back(node)
+            step = step_back(node) or _gated(node)
             if step is None:
                 joined = self._joined(node)
                 if joined is None:
@@ -202,6 +202,18 @@ class StreamFinder:
     def _joins(self, previous: AddFound, add: AddFound) -> bool:
         alike = previous.node.shape == add.node.shape or width_of(previous) == width_of(add)
         return alike and self.enclosing[previous] is self.enclosing[add]
+
+
+def _gated(node: Node) -> tuple[Node, None] | None:
+    """A value times a gate between 0 and 1 that is computed from data: the value goes on."""
+    if node.op != "mul" or len(node.parents) != 2:
+        return None
+    for value, gate in (node.parents, node.parents[::-1]):
+        while (gate.op in VIEWS or gate.op in CASTS) and gate.parents:
+            gate = gate.parents[0]
+        if gate.op == "sigmoid" and value.shape == node.shape:
+            return value, None
+    return None
 
 
 def _scores(nodes: Iterable[Node]) -> set[Node]:
