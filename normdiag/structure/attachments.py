@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from normdiag.graph import Node
+from normdiag.structure.finals import after_last
 from normdiag.structure.flow import Factor, between, origin, step_back
-from normdiag.structure.forms import NormFound, axes_of, number
+from normdiag.structure.forms import NormFound
 from normdiag.structure.layers import Layers
 from normdiag.structure.operations import ATTENTION, is_contraction, is_score_product, mixes_tokens
 from normdiag.structure.residuals import AddFound, summands
+from normdiag.structure.scales import own_factors, skip_factors
 from normdiag.structure.streams import Chain, Link, StreamFinder
 
 
@@ -59,7 +61,7 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
     between_passes: list[NormFound] = []
     for i, link in enumerate(chain.links):
         owned_by_next = ownership[i]
-        facts[i].skip_factors = _skip_factors(chain.adds[i], finder)
+        facts[i].skip_factors = skip_factors(chain.adds[i], finder)
         if i and layers.frames[0] is not None:
             apart = [n for n in link.norms if layers.layer_of(n.node) is None]
             between_passes += apart
@@ -78,7 +80,7 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
         # the first layer alone has it: it makes the stream, wherever it is called
         embedding += facts[0].skip_norms
         facts[0].skip_norms = ()
-    last, final = _after_last(chain, layers, finder)
+    last, final = after_last(chain, layers, finder)
     facts[-1].stream_norms = last
     for closing in _rarely_closed(facts, layers.count):
         between_passes += closing.stream_norms
@@ -120,33 +122,10 @@ def _ownership(chain: Chain, layers: Layers) -> list[bool]:
     return owners
 
 
-def _skip_factors(add: AddFound, finder: StreamFinder) -> tuple[Factor, ...]:
-    """The scales on the skip after the point where the branch leaves the stream."""
-    region = finder.regions[add]
-    factors: list[Factor] = []
-    node = add.skip
-    while node is not add.root and node not in region:
-        step = step_back(node)
-        if step is None:
-            break
-        node, factor = step
-        if factor is not None:
-            factors.append(factor)
-    return tuple(factors)
-
-
-def _own_factors(add: AddFound) -> list[Factor]:
-    """The scale that the addition itself puts on its second operand."""
-    times = number(add.node.kwargs.get("alpha", 1))
-    if times is None or times == 1.0 or add.skip_index != 0:
-        return []
-    return [Factor(times)]
-
-
 def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
     region = finder.regions[add]
     outputs: list[NormFound] = []
-    factors = _own_factors(add)
+    factors = own_factors(add)
     terms: list[Node] = []
     is_interpolation = False
     for branch in add.branches:
@@ -240,47 +219,6 @@ def _branches(terms: Sequence[Node], add: AddFound) -> tuple[int, bool]:
         return max(1, len(add.branches)), False
     mixing = sum(kinds)
     return max(len(add.branches), mixing + 1), True
-
-
-def _after_last(
-    chain: Chain, layers: Layers, finder: StreamFinder
-) -> tuple[tuple[NormFound, ...], tuple[NormFound, ...]]:
-    """Norms on the stream's last value: those inside the layer, then those outside."""
-    at = chain.adds[-1].node
-    inside: list[NormFound] = []
-    outside: list[NormFound] = []
-    lines = {n.node.line for link in chain.links[1:] for n in link.norms}
-    on_branches = {n for a in finder.placed for n in finder.regions[a]}
-    while True:
-        nexts = [
-            n for n in finder.norm_of.values() if n not in inside and n not in outside
-            and n.index > at.index and n.node not in on_branches and _source_is(n, at)
-        ]  # fmt: skip
-        if not nexts:
-            return tuple(inside), tuple(outside)
-        norm = nexts[0]
-        within = layers.layer_of(norm.node) is not None
-        if layers.frames[0] is None:  # no modules: the same line of code is the same norm
-            within = norm.node.line in lines
-        if within and outside:
-            return tuple(inside), tuple(outside)
-        (inside if within else outside).append(norm)
-        at = norm.output or norm.node
-
-
-def _source_is(norm: NormFound, value: Node) -> bool:
-    start = origin(norm.source).node
-    while start is not value and _pools(start):
-        start = origin(start.parents[0]).node
-    return start is value or start is origin(value).node
-
-
-def _pools(node: Node) -> bool:
-    """Whether tokens are averaged or chosen, feature by feature."""
-    if node.op in ("mean", "amax", "max"):
-        axes = axes_of(node.parents[0], node.args[1] if len(node.args) > 1 else None)
-        return -1 not in axes
-    return "_pool" in node.op
 
 
 __all__ = ["AddFacts", "Link", "StackFacts", "attach"]
