@@ -19,10 +19,10 @@ from tests.structure.families.family import Family, families
 from tests.structure.structures import architecture
 
 FAMILIES: dict[str, Family] = families("a_to_l") | families("m_to_z")
-SEVERAL = (
-    "albert bart bert bloom cohere convnext dbrx falcon_mamba gemma2 gpt_neox gpt2 jamba llama "
-    "minimax olmo2 parakeet_encoder pvt_v2 siglip swinv2 t5 xlm"
-).split()
+SEVERAL = """
+    albert bart bert bloom cohere convnext dbrx falcon_mamba gemma2 gpt_neox gpt2 jamba llama
+    minimax olmo2 parakeet_encoder pvt_v2 siglip swinv2 t5 xlm
+"""
 SOURCES = sorted(Path(normdiag.structure.__path__[0]).glob("*.py"))
 READS_TEXT = {
     "startswith",
@@ -90,7 +90,7 @@ def unlabelled(found: Architecture) -> Any:
     return {kind: walk(value, kind, kind) for kind, value in parts}
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("name", SEVERAL.split())
 def test_names_decide_nothing(name: str) -> None:
     model, inputs = FAMILIES[name].build()
     before = architecture(model, inputs)

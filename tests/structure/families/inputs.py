@@ -1,7 +1,8 @@
 """The tensors that a family's forward takes, from a description that fits in one line.
 
 `{"ids": [2, 8]}` draws token ids, `{"normal": [1, 3, 32, 32]}` and `{"uniform": ..}` floats,
-`{"ones": ..}` and `{"true": ..}` fill, `{"join": [a, b]}` puts tensors side by side; lists are literal, everything else is passed on.
+`{"ones": ..}` and `{"true": ..}` fill, `{"join": [a, b]}` puts tensors side by
+side; lists are literal, everything else is passed on.
 """
 
 from __future__ import annotations
