@@ -15,8 +15,8 @@ _INDEXING = ("aten::index", "aten::index_put", "aten::index_put_", "aten::_unsaf
 class Valueless(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Answers what the meta device cannot, so that a forward runs on shapes alone.
 
-    What it makes meanwhile has no values either. A single value is true where it is boolean and else 0, and a mask is set everywhere, so that
-    it selects all there is. `asked` holds the lines of code that were told so, each once, in the
+    What it makes meanwhile has no values either. A single value is true where it is boolean and
+    else 0, and a mask is set everywhere, so that it selects all there is. `asked` holds the lines of code that were told so, each once, in the
     order in which they asked.
     """
 

@@ -12,7 +12,7 @@ _EPS_DIGITS = 2
 
 
 def signature(report: Report) -> dict[str, Any]:
-    """Ids, kinds, axes, epsilons, roles, placements, scales and drawings; no line, no class name."""
+    """Ids, kinds, axes, epsilons, roles, placements, scales, drawings; no line, no class name."""
     found = dataclasses.asdict(report.architecture)
     for norm in found["norms"]:
         norm["eps"] = None if norm["eps"] is None else f"{norm['eps']:.{_EPS_DIGITS}g}"
