@@ -16,8 +16,8 @@ class Valueless(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Answers what the meta device cannot, so that a forward runs on shapes alone.
 
     What it makes meanwhile has no values either. A single value is true where it is boolean and
-    else 0, and a mask is set everywhere, so that it selects all there is. `asked` holds the lines of code that were told so, each once, in the
-    order in which they asked.
+    else 0, and a mask is set everywhere, so that it selects all there is. `asked` holds the lines
+    of code that were told so, each once, in the order in which they asked.
     """
 
     def __init__(self) -> None:
