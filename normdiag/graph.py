@@ -67,11 +67,6 @@ class Node:
     def __repr__(self) -> str:
         return f"%{self.index}:{self.op}{list(self.shape)}"
 
-    @property
-    def operands(self) -> tuple[Any, ...]:
-        """The positional arguments."""
-        return self.args
-
 
 @dataclass(slots=True)
 class Graph:

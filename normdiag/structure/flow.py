@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from normdiag.graph import Node
@@ -135,14 +134,6 @@ def origin(node: Node) -> Origin:
         if factor is not None:
             factors.append(factor)
     return Origin(node, tuple(factors))
-
-
-def carried(node: Node) -> Iterator[Node]:
-    """`node` and everything that it is a copy of, nearest first."""
-    yield node
-    while (step := step_back(node)) is not None:
-        node = step[0]
-        yield node
 
 
 def computed_from(end: Node, start: Node) -> tuple[bool, bool]:

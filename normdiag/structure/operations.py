@@ -74,8 +74,6 @@ MIXING = frozenset(
 )  # fmt: skip
 """Operations without weights that combine different elements of their operand."""
 
-RECURRENT = frozenset({"lstm", "gru", "mkldnn_rnn_layer", "_thnn_fused_lstm_cell", "rnn_tanh"})
-
 
 def is_contraction(node: Node) -> bool:
     """Whether elements of the operand are combined: with weights, with each other, by pooling.

@@ -5,14 +5,14 @@ Decided at the moment the addition runs, since ancestors lie in the past.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 from normdiag.graph import Node
 from normdiag.structure.flow import Factor, Origin, computed_from, origin, step_back
 from normdiag.structure.forms import number
-from normdiag.structure.operations import is_score_product, mixes_tokens
+from normdiag.structure.operations import is_score_product
 
 ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
@@ -38,7 +38,6 @@ class AddFound:
     is_mixed: bool = False
     """x was not carried as it is: the lanes of the stream were mixed."""
     skip_factors: tuple[Factor, ...] = ()
-    parts: list[Node] = field(default_factory=list)
 
     @property
     def index(self) -> int:
@@ -178,8 +177,3 @@ def summands(branch: Node, root: Node) -> list[Node]:
     if any(computed_from(a, origin(b).node)[0] for a, b in (operands, operands[::-1])):
         return [branch]
     return [term for o in operands for term in summands(o, root)]
-
-
-def is_mixing(branch: Node, root: Node, region: set[Node]) -> bool:
-    """Whether tokens meet on the way from the stream to this branch's output."""
-    return any(mixes_tokens(n) for n in region if n is not root)
