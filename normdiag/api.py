@@ -22,7 +22,7 @@ def inspect(target: str | nn.Module, **options: Any) -> Report:
             "package.module:factory", "file.py:factory", or any `torch.nn.Module`.
         **options: the fields of `normdiag.Options`, among them `inputs=` (what forward takes: a
             dict, a tuple or a tensor for one forward, a list of them for several), `texts=`,
-            `measure=("stream", "norms", "jacobians")`, `dtype=`, `device=`, `seed=`.
+            `measure=("stream", "norms", "jacobians", "gradients")`, `dtype=`, `device=`, `seed=`.
 
     Raises:
         UsageError: an option that does not exist, or that cannot be meant.

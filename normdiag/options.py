@@ -9,7 +9,7 @@ from typing import Any
 
 from normdiag.errors import UsageError
 
-MEASURES = ("stream", "norms", "jacobians")
+MEASURES = ("stream", "norms", "jacobians", "gradients")
 """What can be measured, all of it by default."""
 
 
@@ -36,6 +36,8 @@ class Options:
     """What forward takes, or the path of a file that holds it."""
     chat: bool = False
     special_tokens: bool = True
+    clip: float = 1.0
+    """The global gradient norm at which the training in mind clips."""
     all_tokens: bool = False
     """Jacobians, replay and closure on every token instead of a seeded sample of 16."""
     select: tuple[str, ...] = ()

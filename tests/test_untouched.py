@@ -18,7 +18,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import normdiag
 from normdiag.errors import RunError
 
-EVERYTHING = ("stream", "norms", "jacobians")
+EVERYTHING = ("stream", "norms", "jacobians", "gradients")
 
 
 def process_state() -> dict[str, Any]:

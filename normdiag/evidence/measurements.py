@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from normdiag.evidence.blocks import Block
+from normdiag.evidence.gradients import Gradients
+from normdiag.evidence.invariances import Invariances
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.norm_inputs import NormMeasurement
+from normdiag.evidence.precision import Precision
 from normdiag.evidence.record import record
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import AddMeasurement, Closure, Growth, HeadInput
@@ -21,6 +25,11 @@ class Measurements:
     growth: dict[str, Growth] = field(default_factory=dict)
     closure: dict[str, Closure] = field(default_factory=dict)
     replay: dict[str, Replay] = field(default_factory=dict)
+    blocks: dict[str, Block] = field(default_factory=dict)
+    """Id of an add, "<stack>/layer#k", or id of a stack."""
+    gradients: Gradients | None = None
+    precision: Precision | None = None
+    invariances: Invariances | None = None
     head_input: HeadInput | None = None
     first_nonfinite: FirstNonFinite | None = None
     weights: StaticPass | None = None

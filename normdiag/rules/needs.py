@@ -17,6 +17,10 @@ Need = Literal[
     "measurements.growth",
     "measurements.replay",
     "measurements.weights",
+    "measurements.blocks",
+    "measurements.gradients",
+    "measurements.precision",
+    "measurements.invariances",
 ]
 
 NO_FORWARD = {
@@ -93,6 +97,31 @@ def _replay(evidence: Evidence) -> str | None:
     return NO_FORWARD.get(evidence.subject.mode, "no site was replayed")
 
 
+def _blocks(evidence: Evidence) -> str | None:
+    if evidence.measurements.blocks:
+        return None
+    found = bool(evidence.architecture.residual_adds)
+    return _unmeasured(evidence, "jacobians", found, "no residual add was found")
+
+
+def _gradients(evidence: Evidence) -> str | None:
+    if evidence.measurements.gradients is not None:
+        return None
+    return _unmeasured(evidence, "gradients", True, "")
+
+
+def _precision(evidence: Evidence) -> str | None:
+    if evidence.measurements.precision is not None:
+        return None
+    return _unmeasured(evidence, "stream", True, "")
+
+
+def _invariances(evidence: Evidence) -> str | None:
+    if evidence.measurements.invariances is not None:
+        return None
+    return _unmeasured(evidence, "norms", bool(evidence.architecture.norms), "no norm was found")
+
+
 def _weights(evidence: Evidence) -> str | None:
     if evidence.measurements.weights is not None:
         return None
@@ -114,4 +143,8 @@ _ABSENT: dict[Need, Callable[[Evidence], str | None]] = {
     "measurements.growth": _growth,
     "measurements.replay": _replay,
     "measurements.weights": _weights,
+    "measurements.blocks": _blocks,
+    "measurements.gradients": _gradients,
+    "measurements.precision": _precision,
+    "measurements.invariances": _invariances,
 }
