@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Literal
 
 from normdiag.evidence.record import record
 
