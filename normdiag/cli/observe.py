@@ -10,11 +10,13 @@ import typer
 
 from normdiag.cli import request
 from normdiag.cli.commandline import typed
+from normdiag.cli.costs import told
 from normdiag.cli.options import Observing
 from normdiag.cli.progress import shown
 from normdiag.cli.quiet import quiet
 from normdiag.config import Settings
 from normdiag.errors import LoadError
+from normdiag.progress import Silent
 from normdiag.report.report import Report
 
 
@@ -29,13 +31,14 @@ def observe(
     work: Work, target: str, observing: Observing, settings: Settings, context: typer.Context
 ) -> Report:
     """Run the pipeline on `target`; whatever is printed meanwhile goes to stderr."""
-    with quiet(verbose=context.params["verbose"]):
+    verbose = context.params["verbose"]
+    with quiet(verbose=verbose):
         options = request.options(observing, settings, typed(context))
 
         from normdiag import pipeline
 
         run = pipeline.trace if work is Work.TRACE else pipeline.inspect
-        with _needing_torch(), shown() as progress:
+        with _needing_torch(), shown() as bar, told(bar or Silent(), verbose=verbose) as progress:
             return run(target, options=options, progress=progress)
 
 

@@ -204,5 +204,10 @@ class Output:
     ] = None
     all_rows: Annotated[bool, typer.Option("--all", help="Every row; fold no long model.")] = False
     verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Say more on stderr; tracebacks of faults.")
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Say more on stderr: what each part costs, tracebacks of faults.",
+        ),
     ] = False
