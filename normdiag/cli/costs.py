@@ -70,5 +70,6 @@ def told(listener: Progress, *, verbose: bool) -> Iterator[Progress]:
     try:
         yield costs
     finally:
+        costs.done()
         for line in costs.lines():
             say(line)

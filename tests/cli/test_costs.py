@@ -26,7 +26,7 @@ class Listener:
 
 def ticking(step):
     """A clock that moves by `step` whenever it is read."""
-    return map(lambda tick: tick * step, itertools.count()).__next__
+    return (tick * step for tick in itertools.count()).__next__
 
 
 def test_costs_add_up_by_piece_of_work():
