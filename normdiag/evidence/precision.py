@@ -5,6 +5,21 @@ from __future__ import annotations
 from dataclasses import field
 
 from normdiag.evidence.record import record
+from normdiag.evidence.statistics import Worst
+
+
+@record
+class Remedy:
+    """What makes one stack's stream fit into a format that it does not fit into."""
+
+    layer: int
+    """The first layer whose stream does not fit: from here on it must stay in float32."""
+    factor: float | None
+    """The power of two by which all that is written to the stream is to be multiplied, so that
+    twice the largest value fits. Null where a branch or a reader takes the stream without a norm,
+    which the factor would change, and where the run itself has overflowed."""
+    eps_share: Worst | None
+    """Of the norms that read the stream, the worst, once `factor` is applied."""
 
 
 @record
@@ -13,26 +28,35 @@ class Format:
 
     largest: float
     """The largest finite value of the format."""
-    headroom: dict[str, float]
-    """Site id (add, norm input, product inside a branch) -> largest / max |value|; below 1 it
-    overflows."""
-    square_headroom: dict[str, float]
-    """Norm id -> largest / max x^2, for norms that square in the format itself."""
+    headroom: float | None
+    """largest / max |value| at `tightest`; below 1 it overflows, 0: the run itself did."""
+    tightest: str | None
+    """The site of the largest value."""
+    square_headroom: float | None
+    """largest / max of the squares in `tightest_square`, a norm; that they are taken in this format
+    is known only for `squared_in`."""
+    tightest_square: str | None
     swallowed: dict[str, float]
-    """Add id -> share of the non-zero elements of u that leave x + u = x."""
-    rescale: float | None
-    """The power of two by which the whole stream must be scaled down to leave `spare`; null where
-    nothing overflows."""
-    first_layer: dict[str, int] = field(default_factory=dict)
-    """Stack id -> the layer from which on the stream does not fit."""
+    """Add id -> share of the non-zero elements of u that leave x + u = x. In the format of the run
+    over all tokens, in others over the sampled ones."""
+    lost_epsilons: tuple[str, ...] = ()
+    """Norms whose epsilon rounds to 0."""
+    lost_gains: tuple[str, ...] = ()
+    """Norms whose gain overflows when it is cast."""
+    remedies: dict[str, Remedy] = field(default_factory=dict)
+    """Stack id -> remedy, for stacks whose stream does not fit."""
 
 
 @record
 class LogitBound:
-    """The largest |q . k| * scale that the gains of q and k norms allow, and the largest seen."""
+    """|q . k| * scale <= bound, since the norms of q and k leave at most max|gain| sqrt(d) each."""
 
     bound: float
+    k_norm: str
+    scale: float
     seen: float | None
+    """The largest |q . k| * scale that was computed, masked pairs included; null where one fused
+    operation keeps it to itself."""
 
 
 @record
@@ -40,5 +64,14 @@ class Precision:
     """Per format ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")."""
 
     formats: dict[str, Format]
+    max_abs: dict[str, float] = field(default_factory=dict)
+    """Site id -> the largest |value| there: adds (x, u and y), norm inputs, and of every branch
+    the largest product of two activations ("<module>/product#k") and the largest result of a
+    contraction ("<module>/contraction#k")."""
+    max_square: dict[str, float] = field(default_factory=dict)
+    """Norm id -> the largest square in it, for norms that are written out; fused ones sum squares
+    in float32 and hold none."""
+    squared_in: dict[str, str] = field(default_factory=dict)
+    """Norm id -> the format in which this run took those squares."""
     logit_bounds: dict[str, LogitBound] = field(default_factory=dict)
-    """Id of the q norm -> the bound at that attention."""
+    """Id of the q norm -> the bound on the logits of that attention."""
