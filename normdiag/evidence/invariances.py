@@ -3,29 +3,60 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Literal
 
 from normdiag.evidence.record import record
+from normdiag.evidence.statistics import Worst
 
 
 @record
 class KindInvariance:
-    """One kind of norm, at its first site: relative changes of the output; 0 is invariant."""
+    """One kind of norm, run at its first site on what that site saw; ||change|| / ||output||, the
+    output without its bias; 0 is invariant, null is not defined there."""
 
     norm: str
     """The norm that was probed."""
+    by: Literal["module", "formula"]
+    """What was run: the norm's own module, or the norm as it was found in the graph."""
     scale: float
     """x -> 2 x."""
     shift: float
     """x -> x + the same constant in every feature, one standard deviation."""
-    batch: float
-    """Other sequences in the batch replaced."""
-    padding: float
-    """Padding added beside the tokens."""
-    mode: float
+    batch: float | None
+    """Train mode: other sequences in the batch replaced."""
+    padding: float | None
+    """Train mode: as many padded positions (zeros) as there are tokens added behind them."""
+    mode: float | None
     """Train mode against eval mode."""
     single: float | None
     """Train mode at batch size 1: the share of the output's energy that is left; null where the
     kind takes no statistic over the batch."""
+
+
+@record
+class NormInvariance:
+    """One norm in closed form, from its eps_share e = eps / (m2 + eps), per token."""
+
+    scale: Worst
+    """||N(2x) - N(x)|| / ||N(x)||, without bias: 2 / sqrt(4 - 3 e) - 1; 1 where epsilon is all."""
+    radial: Worst
+    """<x, dL/dx> / <N(x) - bias, dL/dN>: e. At 0 the gradient is orthogonal to the input."""
+
+
+@record
+class Centring:
+    """What taking the mean away takes away: mean energy times H, 1 by chance; over `norms` norms.
+
+    Far above 1, LayerNorm and RMSNorm are not the same there."""
+
+    kind: Literal["layernorm", "rmsnorm"]
+    norms: int
+    median: float
+    max: float
+    norm: str
+    """Where it is largest."""
+    share: float
+    """The mean energy there: the share of ||x||^2 that centring removes."""
 
 
 @record
@@ -43,7 +74,9 @@ class ScaleFree:
 
 @record
 class Invariances:
-    """By kind, and by weight."""
+    """By kind, by norm id, and by weight."""
 
     kinds: dict[str, KindInvariance] = field(default_factory=dict)
+    norms: dict[str, NormInvariance] = field(default_factory=dict)
+    centring: tuple[Centring, ...] = ()
     scale_free: tuple[ScaleFree, ...] = ()

@@ -7,6 +7,7 @@ from dataclasses import field
 from normdiag.evidence.blocks import Block
 from normdiag.evidence.gradients import Gradients
 from normdiag.evidence.invariances import Invariances
+from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.precision import Precision
@@ -22,6 +23,11 @@ class Measurements:
 
     norms: dict[str, NormMeasurement] = field(default_factory=dict)
     stream: dict[str, AddMeasurement] = field(default_factory=dict)
+    layers: dict[str, LayerMeasurement] = field(default_factory=dict)
+    """By "<stack>/layer#k"."""
+    duplicates: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
+    """Stack id -> groups of layers, modules of their own, whose parameters are all equal; stacks
+    without layers to compare are left out."""
     growth: dict[str, Growth] = field(default_factory=dict)
     closure: dict[str, Closure] = field(default_factory=dict)
     replay: dict[str, Replay] = field(default_factory=dict)

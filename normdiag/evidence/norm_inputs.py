@@ -55,3 +55,8 @@ class NormMeasurement:
     tell, their input is constant (zero, for RMSNorm), and what comes out is the bias."""
     padded_constant: int = 0
     """The same count over padded tokens, which enter no other number here."""
+    channel_share: float | None = None
+    """The largest over channels of the median over sampled tokens of x_j^2 / ||x||^2: what one
+    channel holds of the input at every token. Null where a row is no vector of channels."""
+    share_channel: int | None = None
+    """That channel."""

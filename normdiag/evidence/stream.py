@@ -17,6 +17,19 @@ class Position:
 
 
 @record
+class Contribution:
+    """One write u as a part of x_L, the last value of its stack; means over tokens.
+
+    With what the stack starts from (`Growth.start`), the shares of all its adds sum to 1, each kind
+    for itself. u is taken as it arrives: times the scales on the skips of later adds."""
+
+    signed: float
+    """<u, x_L> / ||x_L||^2: below 0 where the write was taken back later."""
+    energy: float
+    """||u||^2 / sum over the start and all writes of the same."""
+
+
+@record
 class AddMeasurement:
     """One residual add y = x + u: x the skip operand, u all branches as added; L2 norms."""
 
@@ -40,6 +53,12 @@ class AddMeasurement:
     """Mean cosine over pairs of tokens of one sequence; null where every sequence has one token."""
     kurtosis: Typical
     """Of y over channels, 3 for a Gaussian."""
+    out_ratio: Typical | None = None
+    """||y|| / ||x|| per token: below 1 the write takes away."""
+    sink_ratio: float | None = None
+    """Mean ||y|| of each sequence's first token / that of all others: an attention sink's."""
+    contribution: Contribution | None = None
+    """Null behind which a norm stands on the stream: through it nothing is additive."""
 
 
 @record
@@ -55,6 +74,18 @@ class Growth:
     total: float
     """out_norm of the last add / out_norm of the first."""
     runner_up: str | None = None
+    init_total: float | None = None
+    """`total` of the same architecture at random initialisation, seeded; null where nothing tells
+    how to build it, or its size forbids."""
+    over_init: float | None = None
+    """total / init_total."""
+    pace: float | None = None
+    """Median over the later half of the adds of update_ratio.median sqrt(l), l adds before: 1 where
+    equal independent writes add up, each diluted as 1/sqrt(l); sqrt(l) where none is."""
+    sink_ratio: float | None = None
+    """The largest `sink_ratio` of its adds."""
+    start: Contribution | None = None
+    """What the stack starts from (embeddings), as a part of its last value."""
 
 
 @record

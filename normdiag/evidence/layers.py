@@ -1,0 +1,25 @@
+"""What one layer as a whole does to the stream: how far it turns it, what rank it leaves."""
+
+from __future__ import annotations
+
+from normdiag.evidence.record import record
+
+
+@record
+class LayerMeasurement:
+    """From x_in, what the layer receives, to x_out, what the next one receives; `tokens` tokens of
+    one sequence."""
+
+    stack: str
+    layer: int
+    tokens: int
+    influence: float | None
+    """Block influence, the mean over tokens of 1 - cos(x_in, x_out) (ShortGPT, arXiv 2403.03853):
+    a weak guess of what dropping the layer costs."""
+    angular: float | None
+    """Mean over tokens of arccos(cos(x_in, x_out)) / pi (Gromov et al., arXiv 2403.17887)."""
+    effective_rank: float | None
+    """Of the matrix of x_out, (tokens, features), not centred: exp of the entropy of s / sum s (Roy
+    and Vetterli 2007); at most `tokens`."""
+    stable_rank: float | None
+    """||X||_F^2 / ||X||_2^2 of the same matrix."""
