@@ -30,6 +30,15 @@ class Contribution:
 
 
 @record
+class AddRms:
+    """Root mean squares over tokens and features: sizes that do not depend on the width."""
+
+    skip: float
+    branch: float
+    out: float
+
+
+@record
 class AddMeasurement:
     """One residual add y = x + u: x the skip operand, u all branches as added; L2 norms."""
 
@@ -57,6 +66,7 @@ class AddMeasurement:
     """||y|| / ||x|| per token: below 1 the write takes away."""
     sink_ratio: float | None = None
     """Mean ||y|| of each sequence's first token / that of all others: an attention sink's."""
+    rms: AddRms | None = None
     contribution: Contribution | None = None
     """Null behind which a norm stands on the stream: through it nothing is additive."""
 

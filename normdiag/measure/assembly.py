@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from normdiag.evidence.coverage import Skipped
 from normdiag.evidence.measurements import Measurements
@@ -17,6 +17,7 @@ from normdiag.measure.head import HeadSums
 from normdiag.measure.jacobians import norm_jacobian
 from normdiag.measure.learned import LearnedValues
 from normdiag.measure.norm_inputs import NormStream
+from normdiag.measure.norm_output import output_rms
 from normdiag.measure.observer import AddRecord, NormRecord
 from normdiag.measure.replay import replay_add, replay_norm
 from normdiag.measure.stream import AddStream, Rows, TokenNumbers, token_numbers
@@ -161,7 +162,7 @@ def measure(assembly: Assembly, wanted: Sequence[str], step: Callable[[], None])
         stream = assembly.norm_streams.get(name)
         measured = None if stream is None else stream.result(jacobian)
         if measured is not None:
-            norms[name] = measured
+            norms[name] = replace(measured, output_rms=output_rms(records))
         step()
     replay |= {name: replay_add(records) for name, records in assembly.adds.items()}
     added = {name: stream.result() for name, stream in assembly.add_streams.items()}
@@ -169,19 +170,20 @@ def measure(assembly: Assembly, wanted: Sequence[str], step: Callable[[], None])
     return Measurements(
         norms=norms,
         stream={name: m for name, m in added.items() if m is not None},
-        growth=_growth(assembly) if is_streamed else {},
+        growth=growth_of(assembly) if is_streamed else {},
         closure=_closure(assembly) if is_streamed else {},
         replay=replay,
         head_input=assembly.head.result() if is_streamed else None,
     )
 
 
-def _growth(assembly: Assembly) -> dict[str, Growth]:
+def growth_of(assembly: Assembly) -> dict[str, Growth]:
+    """Stack id -> its law of growth, of stacks that have one."""
     streams = assembly.add_streams
     found = {}
     for name, stack in assembly.sites.stacks.items():
         ids = [assembly.sites.adds[f.add] for f in stack.adds]
-        growth = grow([streams[i].growing_norm() for i in ids if i in streams])
+        growth = grow([streams[i] for i in ids if i in streams])
         if growth is not None:
             found[name] = growth
     return found

@@ -18,7 +18,7 @@ from normdiag.errors import NormdiagError, RunError
 from normdiag.graph import Graph, Node
 from normdiag.measure.observer import SiteObserver, Wanted
 from normdiag.measure.padding import Layouts, tensors_of
-from normdiag.measure.rows import Sampler, TokenLayout
+from normdiag.measure.rows import FirstSequence, Sampler, TokenLayout
 from normdiag.sources.batch import Batch
 from normdiag.sources.model_facts import forward_parameters
 from normdiag.structure.attachments import StackFacts
@@ -46,6 +46,11 @@ class Sampling:
 
     tokens: int | None = 16
     seed: int = 0
+    first: int | None = None
+    """Instead: so many tokens of the first sequence, at residual adds alone."""
+
+    def sampler(self) -> Sampler:
+        return Sampler(self.tokens, self.seed) if self.first is None else FirstSequence(self.first)
 
 
 def run(model: nn.Module, batch: Batch, wanted: Wanted, sampling: Sampling) -> Pass:
@@ -60,7 +65,7 @@ def run(model: nn.Module, batch: Batch, wanted: Wanted, sampling: Sampling) -> P
     def layout_of(node: Node) -> TokenLayout:
         return late["layouts"].of(node)
 
-    sites = SiteObserver(reading, layout_of, Sampler(sampling.tokens, sampling.seed), wanted)
+    sites = SiteObserver(reading, layout_of, sampling.sampler(), wanted)
     with quiet_model(model), torch.no_grad(), Scopes(model) as scopes:
         recorder = Recorder(model, scopes, sites)
         late["layouts"] = Layouts(batch.inputs, recorder.graph)

@@ -13,7 +13,9 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.measure.assembly import Assembly, measure
+from normdiag.measure.branch_weights import branch_weights
 from normdiag.measure.coverage import cover
+from normdiag.measure.depth import along_depth
 from normdiag.measure.forward import Sampling, run
 from normdiag.measure.nonfinite import locate
 from normdiag.measure.observer import Wanted
@@ -56,6 +58,12 @@ def observe(
     progress.start("measuring norms", len(assembly.norms))
     measurements = measure(assembly, options.measure, progress.advance)
     progress.done()
+    skipped = assembly.skipped()
+    if "stream" in options.measure:
+        progress.start("relating the layers")
+        measurements, more = along_depth(loaded, batches[0], measurements, options.seed)
+        skipped += more
+        progress.done()
     progress.start("reading tensors")
     loaded_tensors = loaded.model.state_dict()
     weights, digest = static_pass(
@@ -65,6 +73,9 @@ def observe(
     if options.measure:
         bad = _first_nonfinite(loaded.model, batches, assembly, progress)
         measurements = replace(measurements, weights=weights, first_nonfinite=bad)
+    if "stream" in options.measure:
+        learned = branch_weights(loaded.model, assembly.sites)
+        measurements = replace(measurements, branch_weights=learned)
     traces: tuple[TokenTrace, ...] = ()
     if with_tokens:
         traces = token_traces(_sequences(batches), assembly.numbers, assembly.variances)
@@ -73,7 +84,7 @@ def observe(
         subject=subject_of(loaded, named, probe, special, assembly.first),
         architecture=assembly.sites.architecture,
         measurements=measurements,
-        coverage=cover(loaded.model, assembly.first, assembly.sites, assembly.skipped()),
+        coverage=cover(loaded.model, assembly.first, assembly.sites, skipped),
         trace=traces,
     )
 

@@ -240,9 +240,7 @@ class SiteObserver:
         x, u, y = (to_rows(t, (axis,)) for t in (skip, branch, output))
         tokens = self.layout_of(add.node).tokens(lead)
         statistics = add_rows(x, u, y, tokens, self._slab) if self.wanted.stream else None
-        picked = self.sampler.rows(y.shape[0], tokens.valid, y.device)
-        if self.sampler.size is not None:  # three rows a token: half the tokens do
-            picked = picked[::2]
+        picked = self.sampler.add_rows(y.shape[0], tokens, y.device)
         kept = self._slab.rows
         self.adds[add] = AddRecord(
             add, tokens, statistics, picked,

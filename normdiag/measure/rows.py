@@ -130,6 +130,11 @@ class Sampler:
         self._seed = seed
         self._cache: dict[tuple[int, int | None], torch.Tensor] = {}
 
+    def add_rows(self, count: int, tokens: Tokens, device: torch.device) -> torch.Tensor:
+        """Those of a residual add: three rows are kept a token, so half of a sample of tokens."""
+        picked = self.rows(count, tokens.valid, device)
+        return picked if self.size is None else picked[::2]
+
     def rows(self, count: int, valid: torch.Tensor | None, device: torch.device) -> torch.Tensor:
         """Sorted row indices, at most `size` of those that are not padding."""
         key = (count, None if valid is None else id(valid))
@@ -143,3 +148,16 @@ class Sampler:
             pick = pick.to(device)
             self._cache[key] = pick if valid is None else valid[pick]
         return self._cache[key]
+
+
+class FirstSequence(Sampler):
+    """The first `positions` tokens of the first sequence, at residual adds alone."""
+
+    def __init__(self, positions: int) -> None:
+        super().__init__(size=0, seed=0)
+        self._positions = positions
+
+    def add_rows(self, count: int, tokens: Tokens, device: torch.device) -> torch.Tensor:
+        rows = np.arange(count) if tokens.valid is None else tokens.valid.cpu().numpy()
+        sequence, _ = tokens.places(rows)
+        return torch.from_numpy(rows[sequence == 0][: self._positions]).to(device)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from normdiag.evidence.stream import AddMeasurement, Position
+from normdiag.evidence.stream import AddMeasurement, AddRms, Position
 from normdiag.measure.add_statistics import AddRows
 from normdiag.measure.column import Column
 from normdiag.measure.observer import AddRecord
@@ -46,6 +46,11 @@ class TokenNumbers:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(self.branch / self.skip)
 
+    @property
+    def out_ratio(self) -> Numbers:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(self.out / self.skip)
+
 
 def token_numbers(record: AddRecord, rows: AddRows, own: Rows) -> TokenNumbers:
     """The numbers of one pass; `own` are its sequences."""
@@ -77,8 +82,10 @@ def numbered(local: Numbers, own: Rows) -> Numbers:
 
 
 _COLUMNS = (
-    "skip", "branch", "out", "update_ratio", "cosine", "angle", "kurtosis", "median_abs",
+    "skip", "branch", "out", "update_ratio", "out_ratio", "cosine", "angle", "kurtosis",
+    "median_abs",
 )  # fmt: skip
+_SIDES = ("skip", "branch", "out")
 
 
 @dataclass(slots=True)
@@ -90,6 +97,10 @@ class AddStream:
     """||y|| without the first token of each sequence."""
     largest: tuple[float, int, Position] | None = None
     """The largest |y|, its channel and its token."""
+    squares: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0.0))
+    """Sums over tokens of ||x||^2, ||u||^2, ||y||^2."""
+    elements: int = 0
+    """How many values each of these sums is over."""
     pairs: float = 0.0
     pair_cosine: float = 0.0
 
@@ -99,6 +110,9 @@ class AddStream:
             return
         for name, column in self.columns.items():
             column.take(getattr(numbers, name))
+        for name in _SIDES:
+            self.squares[name] += float(np.square(getattr(numbers, name)).sum())
+        self.elements += numbers.out.size * rows.features
         self.later.take(numbers.out[~numbers.is_first])
         at = int(np.argmax(numbers.max_abs))
         largest = float(numbers.max_abs[at])
@@ -112,6 +126,18 @@ class AddStream:
     def growing_norm(self) -> float:
         """What the growth law is fitted to: the mean ||y||, first tokens left out if it can be."""
         return self.later.mean if self.later.count else self.columns["out"].mean
+
+    def update_ratio(self) -> float:
+        """||u|| / ||x|| of the median token."""
+        return self.columns["update_ratio"].median
+
+    def sink_ratio(self) -> float | None:
+        """Mean ||y|| of the first tokens over that of the others; None without one or the other."""
+        out, later = self.columns["out"], self.later
+        firsts = out.count - later.count
+        if not (firsts and later.count and later.mean):
+            return None
+        return (out.total - later.total) / firsts / later.mean
 
     def result(self) -> AddMeasurement | None:
         """None where there was no token."""
@@ -133,6 +159,9 @@ class AddStream:
             median_abs=columns["median_abs"].median,
             token_cosine=self.pair_cosine / self.pairs if self.pairs else None,
             kurtosis=columns["kurtosis"].typical(),
+            out_ratio=columns["out_ratio"].typical(),
+            sink_ratio=self.sink_ratio(),
+            rms=AddRms(**{k: (v / self.elements) ** 0.5 for k, v in self.squares.items()}),
         )
 
 

@@ -1,0 +1,43 @@
+"""The same architecture as it is before training, from the model's own configuration."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING
+
+from normdiag.errors import LoadError
+from normdiag.sources.cause import cause
+from normdiag.sources.interface import silent
+from normdiag.sources.quiet import quiet
+
+if TYPE_CHECKING:
+    from torch import nn
+
+LARGEST = 1 << 30
+"""Bytes of parameters up to which a second set of them is made."""
+
+
+def at_initialisation(model: nn.Module, seed: int) -> nn.Module:
+    """A model of the same class, configuration, precision and place with newly drawn weights.
+
+    Raises:
+        LoadError: where nothing tells how to build it, or it would be too large.
+    """
+    import torch
+    import transformers
+
+    if not isinstance(model, transformers.PreTrainedModel):
+        raise LoadError("no configuration tells how to build the model anew")
+    size = sum(p.numel() * p.element_size() for p in model.parameters())
+    if size > LARGEST:
+        raise LoadError(f"a second set of its {size / 1e9:.1f} GB of weights would be too large")
+    if getattr(model, "is_quantized", False):
+        raise LoadError("its weights are quantised, and new ones would not be")
+    config = deepcopy(model.config)
+    try:
+        with quiet(silent), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            made = type(model)._from_config(config, dtype=model.dtype)
+        return made.eval().to(model.device)
+    except Exception as error:
+        raise LoadError(f"it cannot be built anew: {cause(error)}") from error
