@@ -49,6 +49,15 @@ class Gain:
     zeros: int
     nonfinite: int
     negatives: int = 0
+    mean: float | None = None
+    median_abs: float | None = None
+    """Median of |gamma|: what `max_abs` and `min_abs` stand out from."""
+    max_channel: int | None = None
+    """Where |gamma| is largest."""
+    dead: int = 0
+    """How many are at most 1e-6 of the median |gamma| of those that are not zero; zeros too."""
+    offset: float = 0.0
+    """What the model adds to the stored vector to make gamma: 1 for `1 + w`."""
 
 
 @record
@@ -73,6 +82,10 @@ class Norm:
     bias_rms: float | None
     stack: str | None = None
     layer: int | None = None
+    shape: tuple[int, ...] = ()
+    """Of its input, in the first pass."""
+    dtype: str | None = None
+    """Of its input."""
 
 
 @record
@@ -108,6 +121,8 @@ class ResidualAdd:
     branches: int
     skip_scale: Scale
     branch_scale: Scale
+    dtype: str | None = None
+    """Of the sum."""
 
 
 @record

@@ -60,3 +60,5 @@ class NormMeasurement:
     channel holds of the input at every token. Null where a row is no vector of channels."""
     share_channel: int | None = None
     """That channel."""
+    output_rms: float | None = None
+    """Root mean square of what the norm puts out, over the sampled tokens."""

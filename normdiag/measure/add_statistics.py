@@ -32,6 +32,7 @@ class AddRows:
     pair_cosine: torch.Tensor
     """Sum of cos(y_i, y_j) over pairs of valid tokens of one sequence."""
     pairs: float
+    features: int
 
 
 def add_rows(
@@ -62,7 +63,7 @@ def add_rows(
     pair_cosine, pairs = directions.pairs()
     return AddRows(
         xx, uu, yy, xu, xy, across, max_abs, max_channel, kurtosis, median_abs,
-        slab.keep(pair_cosine), pairs,
+        slab.keep(pair_cosine), pairs, features,
     )  # fmt: skip
 
 

@@ -8,9 +8,13 @@ import torch
 
 from normdiag.evidence.architecture import Gain, Scale
 from normdiag.graph import Node
+from normdiag.structure.affine import added_to_stored
 from normdiag.structure.flow import Factor
 from normdiag.structure.forms import NormFound
 from normdiag.structure.literals import as_written
+
+_DEAD = 1e-6
+"""A gain of this share of the others lets nothing through: float32 ends at 1e-7 of what it adds."""
 
 
 class LearnedValues:
@@ -53,17 +57,8 @@ class LearnedValues:
         gain = self.gain_vector(norm)
         if gain is None or gain.numel() == 0:
             return None
-        finite = gain[torch.isfinite(gain)]
-        sizes = finite.abs()
-        none = float("nan")
-        return Gain(
-            rms=float(finite.square().mean().sqrt()) if finite.numel() else none,
-            min_abs=float(sizes.min()) if finite.numel() else none,
-            max_abs=float(sizes.max()) if finite.numel() else none,
-            zeros=int((gain == 0).sum()),
-            nonfinite=int(gain.numel() - finite.numel()),
-            negatives=int((gain < 0).sum()),
-        )
+        offset = sum(added_to_stored(part) for part in norm.gains if isinstance(part, Node))
+        return summary(gain, offset)
 
     def bias_rms(self, norm: NormFound) -> float | None:
         bias = self.bias_vector(norm)
@@ -104,6 +99,31 @@ class LearnedValues:
             else:
                 product = product * factor.value
         return product
+
+
+def summary(gain: torch.Tensor, offset: float = 0.0) -> Gain:
+    """A gain vector in numbers, over its finite elements."""
+    finite = gain[torch.isfinite(gain)]
+    zeros, nonfinite = int((gain == 0).sum()), int(gain.numel() - finite.numel())
+    if not finite.numel():
+        none = float("nan")
+        return Gain(rms=none, min_abs=none, max_abs=none, zeros=zeros, nonfinite=nonfinite)
+    sizes = finite.abs()
+    alive = sizes[sizes > 0]
+    least = _DEAD * float(alive.quantile(0.5)) if alive.numel() else 0.0
+    return Gain(
+        rms=float(finite.square().mean().sqrt()),
+        min_abs=float(sizes.min()),
+        max_abs=float(sizes.max()),
+        zeros=zeros,
+        nonfinite=nonfinite,
+        negatives=int((finite < 0).sum()),
+        mean=float(finite.mean()),
+        median_abs=float(sizes.quantile(0.5)),
+        max_channel=int(gain.nan_to_num(0.0, 0.0, 0.0).abs().argmax()),
+        dead=int((sizes <= least).sum()),
+        offset=offset,
+    )
 
 
 def is_learned(node: Node) -> bool:

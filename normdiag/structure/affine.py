@@ -16,6 +16,7 @@ from normdiag.structure.forms import (
     Weighted,
     form_of,
     linear,
+    number,
 )
 from normdiag.structure.operations import CASTS, VIEWS
 
@@ -73,6 +74,22 @@ def unweighted(form: Form | None) -> tuple[Linear | Power | None, Node | None]:
     if isinstance(form, Weighted):
         return form.of, form.gain
     return (form, None) if isinstance(form, (Linear, Power)) else (None, None)
+
+
+def added_to_stored(gain: Node) -> float:
+    """The number that is added to what is stored to make a gain: 1 for `1 + w`, else 0."""
+    offset, at = 0.0, gain
+    while at.parents:
+        if at.op in ("add", "sub") and len(at.parents) == 1:
+            known = [n for n in map(number, at.args[:2]) if n is not None]
+            times = number(at.kwargs.get("alpha", 1))
+            if len(known) != 1 or times != 1.0:
+                return 0.0
+            offset += known[0] if at.op == "add" else -known[0]
+        elif at.op not in CASTS and at.op not in VIEWS:
+            return 0.0
+        at = at.parents[0]
+    return offset
 
 
 def with_bias(node: Node, norm: NormFound, bias: Node) -> Form | None:

@@ -105,6 +105,8 @@ def _norm(
         bias_rms=learned.bias_rms(norm),
         stack=None if attachment.stack is None else stacks[attachment.stack],
         layer=attachment.layer,
+        shape=norm.source.shape,
+        dtype=norm.source.dtype,
     )
 
 
@@ -138,6 +140,7 @@ def _adds(
                 branches=facts.branches,
                 skip_scale=learned.scale(facts.skip_factors),
                 branch_scale=learned.scale(facts.branch_factors),
+                dtype=facts.add.node.dtype,
             )
         )
     return rows

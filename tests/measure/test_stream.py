@@ -174,3 +174,18 @@ class TestWhatIsNotDefined:
         assert np.isnan([s.mean for s in summaries]).all()
         assert np.isnan(found.max_abs)
         assert found.max_token.position == 2
+
+
+def test_root_mean_squares_know_no_width() -> None:
+    torch.manual_seed(0)
+    model, x = Model(width=6, size=0.7), torch.randn(3, 5, 6)
+    stream = normdiag.inspect(model, inputs=x).measurements.stream
+    for name, layer in model.named_modules():
+        if isinstance(layer, Write):
+            with torch.no_grad():
+                u = layer.fc(x)
+            found = stream[f"{name}/add#0"].rms
+            for side, exact in (("skip", x), ("branch", u), ("out", x + u)):
+                size = np.sqrt(np.mean(exact.double().numpy() ** 2))
+                assert getattr(found, side) == pytest.approx(size, rel=1e-6)
+            x = x + u
