@@ -85,8 +85,9 @@ class Growth:
     """out_norm of the last add / out_norm of the first."""
     runner_up: str | None = None
     init_total: float | None = None
-    """`total` of the same architecture at random initialisation, seeded; null where nothing tells
-    how to build it, or its size forbids."""
+    """`total` of the same architecture at random initialisation, seeded, on the first sequence."""
+    init_note: str | None = None
+    """Why there is none."""
     over_init: float | None = None
     """total / init_total."""
     pace: float | None = None

@@ -22,15 +22,12 @@ def along_depth(
 ) -> tuple[Measurements, tuple[Skipped, ...]]:
     """`measured` with contributions, layers, duplicates and the yardstick of growth; what of it
     there is not, and why."""
+    growth = _against_init(loaded, batch, measured.growth, seed)
+    measured = replace(measured, growth=growth)
     try:
-        measured = _of_first_sequence(loaded, batch, measured)
+        return _of_first_sequence(loaded, batch, measured), ()
     except TargetError as error:
-        skipped = Skipped(what="contributions and layers", why=error.what)
-        return measured, (skipped,)
-    try:
-        return replace(measured, growth=_against_init(loaded, batch, measured.growth, seed)), ()
-    except TargetError as error:
-        return measured, (Skipped(what="growth at initialisation", why=error.what),)
+        return measured, (Skipped(what="contributions and layers", why=error.what),)
 
 
 def _of_first_sequence(loaded: Runnable, batch: Batch, measured: Measurements) -> Measurements:
@@ -65,7 +62,10 @@ def _against_init(
     if loaded.mode == "random-init":
         totals = {name: law.total for name, law in growth.items()}
     else:
-        totals = growth_at_initialisation(loaded.model, batch, seed)
+        try:
+            totals = growth_at_initialisation(loaded.model, batch, seed)
+        except TargetError as error:
+            return {name: replace(law, init_note=error.what) for name, law in growth.items()}
     return {
         name: replace(law, init_total=totals[name], over_init=law.total / totals[name])
         if totals.get(name)
