@@ -1,0 +1,44 @@
+"""The gradient part of a run: which tokens, which loss, and why there may be none."""
+
+from __future__ import annotations
+
+from normdiag.errors import RunError
+from normdiag.evidence.coverage import Skipped
+from normdiag.evidence.gradients import Gradients
+from normdiag.measure.forward import Pass
+from normdiag.measure.gradients import gradients
+from normdiag.measure.loss import Choice, NoLossError, choose
+from normdiag.options import Options
+from normdiag.sources.batch import Batch
+from normdiag.sources.interface import Runnable
+from normdiag.sources.model_facts import setting
+from normdiag.sources.shortened import shortened
+
+POSITIONS = 128
+"""Tokens of the one sequence that is differentiated: autograd keeps every activation of it."""
+
+
+def flow_back(loaded: Runnable, batch: Batch, done: Pass, options: Options) -> Gradients | Skipped:
+    """The gradients of a loss that fits the model, on the first tokens of `batch`; or why not.
+
+    `done` is any pass over the model.
+    """
+    try:
+        choice = Choice(_mask_id(loaded), options.seed)
+        objective = choose(loaded.model, shortened(batch, POSITIONS), done, choice)
+        return gradients(loaded.model, objective, options.clip)
+    except NoLossError as error:
+        why = str(error)
+    except RunError as error:
+        why = error.what
+    except (RuntimeError, NotImplementedError) as error:  # an operation without a derivative
+        first = next(iter(str(error).splitlines()), "")
+        why = f"the backward pass raised {type(error).__name__}: {first}"
+    return Skipped(what="gradients", why=why)
+
+
+def _mask_id(loaded: Runnable) -> int | None:
+    """The token that the tokenizer, or the configuration, has for a masked one."""
+    known = getattr(loaded.tokenizer, "mask_token_id", None)
+    mask = setting(loaded.config, "mask_token_id") if known is None else known
+    return mask if isinstance(mask, int) else None

@@ -1,0 +1,235 @@
+"""Which loss a model is differentiated for: chosen by what goes in, what comes out and how it acts.
+
+An output with as many features as the table that the ids were looked up in has rows predicts
+tokens: the next one where it does not look ahead, else the ones that were masked. Another output
+than the stream's width is a classifier's. A model without a head gets a random projection.
+Targets and projections are seeded; every loss is a mean over target tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from normdiag.measure.forward import Pass
+from normdiag.measure.reads_ahead import (
+    given,
+    outputs_of,
+    plain_outputs,
+    reads_ahead,
+    real_tokens,
+    with_input,
+)
+from normdiag.sources.batch import Batch
+from normdiag.structure.lookups import lookups, reads_a_source
+
+MASKED = 0.15
+"""The share of the tokens that are targets of a masked LM (Devlin et al. 2019)."""
+_UNTRIED = "not tried: the outputs are not finite"
+_FEATURE_AXIS = 1
+"""Of maps with channels: (batch, channels, ..)."""
+
+
+class NoLossError(Exception):
+    """Nothing of the output can be differentiated; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A loss, before it is computed."""
+
+    kind: str
+    note: str
+    batch: Batch
+    """What is run for it: for a masked LM, with the masks in place."""
+    tokens: int
+    of: Callable[[Any], torch.Tensor]
+    """From the output of forward to the loss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a loss is chosen by, beside what the model does."""
+
+    mask_id: int | None = None
+    """The token that stands for a masked one, where that is known."""
+    seed: int = 0
+
+    def generator(self) -> torch.Generator:
+        """A fresh source of random numbers, on the CPU."""
+        return torch.Generator().manual_seed(self.seed)
+
+
+def choose(model: nn.Module, batch: Batch, done: Pass, choice: Choice) -> Objective:
+    """The loss of `model` on `batch`; `done` is any pass over the model, for its graph.
+
+    Raises NoLossError where no output is a floating-point number, RunError where forward fails.
+    """
+    outputs = plain_outputs(model, batch)
+    if not outputs:
+        raise NoLossError("the output holds no floating-point tensor")
+    for which, output in enumerate(outputs):
+        names = _predicted(batch, output, done)
+        for name in names:
+            ahead = reads_ahead(model, batch, name, which)
+            if not ahead:
+                has_source = reads_a_source(done.graph, done.stacks)
+                kind = "sequence-to-sequence" if has_source else "causal-lm"
+                return _next_token(
+                    kind, batch, name, which, "tried" if ahead is False else _UNTRIED
+                )
+        if names:
+            return _masked(batch, names[-1], which, choice)
+    which = next((i for i, t in enumerate(outputs) if t.dim() > 1), 0)
+    output = outputs[which]
+    if output.numel() == 1:
+        own = "the one number that the model gives back is taken as its loss"
+        return Objective("own", own, batch, 1, lambda out: outputs_of(out)[which].sum())
+    width = _width(done)
+    if width and output.dim() in (2, 3) and output.shape[-1] not in (1, width):
+        return _classes(batch, output, which, choice)
+    return _projection(batch, output, which, choice)
+
+
+def _predicted(batch: Batch, output: torch.Tensor, done: Pass) -> list[str]:
+    """The inputs of ids, of two tokens at least, that `output` may score: it has a place for every
+    token and a feature for every row of their table."""
+    found = []
+    for lookup in lookups(done.graph):
+        ids = given(batch, lookup.name)
+        if ids is None or not lookup.rows == output.shape[-1] > 1:
+            continue
+        shape = tuple(ids.shape)
+        if shape == output.shape[:-1] and int(
+            real_tokens(batch, lookup.name, shape)[..., 1:].sum()
+        ):
+            found.append(lookup.name)
+    return found
+
+
+def _width(done: Pass) -> int | None:
+    """Of the last stack; without one nothing tells a class from a feature."""
+    ends = {stack.adds[-1].add.index: stack.chain.width for stack in done.stacks}
+    return ends[max(ends)] if ends else None
+
+
+def _next_token(kind: str, batch: Batch, name: str, which: int, how: str) -> Objective:
+    """Mean of -log p(token t+1 | tokens to t), t and t+1 real."""
+    ids = given(batch, name)
+    assert ids is not None
+    real = real_tokens(batch, name, tuple(ids.shape)).to(ids.device)
+    targets = real[..., 1:] & real[..., :-1]
+    labels = ids[..., 1:][targets]
+    note = (
+        f"every token of {name} is predicted from those before it: its output is the same "
+        f"whatever comes later ({how})"
+    )
+    return Objective(
+        kind,
+        note,
+        batch,
+        len(labels),
+        lambda out: _cross_entropy(outputs_of(out)[which][..., :-1, :][targets], labels),
+    )
+
+
+def _masked(batch: Batch, name: str, which: int, choice: Choice) -> Objective:
+    """Mean of -log p(token) at the tokens that were masked; special tokens never are."""
+    ids = given(batch, name)
+    assert ids is not None
+    real = real_tokens(batch, name, tuple(ids.shape)).cpu()
+    special = torch.tensor(batch.special) if batch.special else torch.zeros(0)
+    if special.shape == real.shape and bool((real & ~special.bool()).any()):
+        real &= ~special.bool()
+    places = real.flatten().nonzero().flatten()
+    generator = choice.generator()
+    count = max(1, round(MASKED * len(places)))
+    chosen = places[torch.randperm(len(places), generator=generator)[:count]].sort().values
+    flat = ids.flatten().clone()
+    labels = flat[chosen.to(flat.device)]
+    if choice.mask_id is None:
+        others = places[torch.randint(len(places), (count,), generator=generator)]
+        stand_in, said = flat[others.to(flat.device)], "other tokens of the same text"
+    else:
+        stand_in = torch.full_like(labels, choice.mask_id)
+        said = f"the mask token {choice.mask_id}"
+    flat[chosen.to(flat.device)] = stand_in
+    note = (
+        f"{count} of {len(places)} tokens of {name}, drawn by seed {choice.seed}, are the targets; "
+        f"{said} stand in their places and the rest of the text is whole. Outputs depend on later "
+        "tokens (tried)"
+    )
+    return Objective(
+        "masked-lm",
+        note,
+        with_input(batch, name, flat.view_as(ids)),
+        count,
+        lambda out: _cross_entropy(outputs_of(out)[which].flatten(0, -2)[chosen], labels),
+    )
+
+
+def _classes(batch: Batch, output: torch.Tensor, which: int, choice: Choice) -> Objective:
+    """Mean of -log p(label) over the real rows of (.., classes)."""
+    real = _real_rows(batch, output).flatten().nonzero().flatten().to(output.device)
+    scores = output.flatten(0, -2)[real].double().cpu()
+    chances = scores.nan_to_num().softmax(-1)
+    labels = torch.multinomial(chances, 1, generator=choice.generator()).flatten()
+    labels = labels.to(output.device)
+    note = (
+        f"the output has {output.shape[-1]} features, which is neither the width of the stream "
+        "nor the number of tokens: classes. Labels are drawn by seed "
+        f"{choice.seed} from what the model itself predicts, so that the loss is that of a "
+        "model that is as often right as it believes"
+    )
+    return Objective(
+        "classification",
+        note,
+        batch,
+        len(labels),
+        lambda out: _cross_entropy(outputs_of(out)[which].flatten(0, -2)[real], labels),
+    )
+
+
+def _projection(batch: Batch, output: torch.Tensor, which: int, choice: Choice) -> Objective:
+    """Mean over tokens of <r, y> / sqrt(H), r standard normal and drawn for every token."""
+    axis = _FEATURE_AXIS if output.dim() > 3 else -1
+    real = _real_rows(batch, output) if output.dim() == 3 else None
+    tokens = output.numel() // output.shape[axis] if real is None else int(real.sum())
+    weights = torch.randn(output.shape, generator=choice.generator(), dtype=torch.float64)
+    if real is not None:
+        weights *= real.cpu()[..., None]
+    weights *= output.shape[axis] ** -0.5 / max(tokens, 1)
+    weights = weights.to(_computable(output))
+    note = (
+        f"no head: mean over tokens of <r, y> / sqrt({output.shape[axis]}), y the output of shape "
+        f"{tuple(output.shape)}, r normal numbers drawn by seed {choice.seed}"
+    )
+    return Objective(
+        "random-projection",
+        note,
+        batch,
+        tokens,
+        lambda out: (_computable(outputs_of(out)[which]) * weights).sum(),
+    )
+
+
+def _real_rows(batch: Batch, output: torch.Tensor) -> torch.Tensor:
+    """Which rows of (.., features) are tokens that are not padding."""
+    shape = tuple(output.shape[:-1])
+    decoder = batch.inputs.get("decoder_attention_mask", batch.inputs.get("decoder_input_ids"))
+    is_decoder = isinstance(decoder, torch.Tensor)
+    return real_tokens(batch, "decoder_" if is_decoder else "", shape).to(output.device)
+
+
+def _cross_entropy(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    return cross_entropy(_computable(scores), labels)
+
+
+def _computable(values: torch.Tensor) -> torch.Tensor:
+    """Half precision is too short for a sum over a vocabulary."""
+    return values.float() if values.element_size() < 4 else values

@@ -1,0 +1,104 @@
+"""Which part of the model each parameter belongs to: the layer that uses it, or what is outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from normdiag.graph import Graph, Node
+from normdiag.structure.attachments import StackFacts
+from normdiag.structure.forms import NormFound, number
+from normdiag.structure.operations import CASTS, VIEWS
+
+
+def parameter_groups(
+    graph: Graph, stacks: Mapping[str, StackFacts], names: Iterable[str]
+) -> dict[str, str]:
+    """Parameter name -> group.
+
+    A group is the layer of a stack that alone uses the parameter, by the path of its module
+    ("<stack>/layer#k" where layers are not modules); several runs of one module are one layer.
+    All else is grouped by the outermost module that holds it and no layer.
+    """
+    users = _users(graph, stacks)
+    layers = {layer for used_by in users.values() for layer in used_by}
+    groups = {}
+    for name in names:
+        used_by = users.get(name, set())
+        groups[name] = next(iter(used_by)) if len(used_by) == 1 else _outside(name, layers)
+    return groups
+
+
+def _users(graph: Graph, stacks: Mapping[str, StackFacts]) -> dict[str, set[str]]:
+    """Parameter name -> the layers that use it."""
+    users: dict[str, set[str]] = {}
+    owners = _owners_without_modules(stacks)
+    for node in graph:
+        read = [p.name for p in node.parents if p.op == "parameter" and p.name is not None]
+        layer = (_layer(node, stacks) or owners.get(node)) if read else None
+        if layer is not None:
+            for name in read:
+                users.setdefault(name, set()).add(layer)
+    return users
+
+
+def _layer(node: Node, stacks: Mapping[str, StackFacts]) -> str | None:
+    """The layer in whose module `node` ran: the innermost, where a stack runs inside another."""
+    running = node.frame.chain()
+    frames = {frame for stack in stacks.values() for frame in stack.layers.frames if frame}
+    return next((frame.path for frame in reversed(running) if frame in frames), None)
+
+
+def _owners_without_modules(stacks: Mapping[str, StackFacts]) -> dict[Node, str]:
+    """Where layers are not modules: what lies on a layer's branches, and its norms."""
+    owners: dict[Node, str] = {}
+    for name, stack in stacks.items():
+        for facts, add in zip(stack.adds, stack.chain.adds, strict=True):
+            if stack.layers.frames[facts.layer] is not None:
+                continue
+            layer = f"{name}/layer#{facts.layer}"
+            nodes = set(stack.regions[add])
+            for norm in (*facts.stream_norms, *facts.skip_norms, *facts.output_norms):
+                nodes |= _made_by(norm)
+            for node in nodes:
+                owners.setdefault(node, layer)
+    for node in list(owners):
+        for parent in node.parents:  # a transposed or cast weight is made beside the branch
+            if not parent.is_data:
+                owners.setdefault(parent, owners[node])
+    return owners
+
+
+def _made_by(norm: NormFound) -> set[Node]:
+    """The nodes of one norm that take in learned values."""
+    made = {norm.node}
+    node = norm.output
+    while node is not None and node not in made and node.parents:
+        made.add(node)
+        node = next((p for p in node.parents if p.is_data), None)
+    return made
+
+
+def _outside(name: str, layers: set[str]) -> str:
+    """The outermost module that holds the parameter and no layer; the parameter, without one."""
+    parts = name.split(".")
+    for end in range(1, len(parts)):
+        path = ".".join(parts[:end])
+        if not any(f"{layer}.".startswith(f"{path}.") for layer in layers):
+            return path
+    return name
+
+
+def parameter_behind(parts: list[Node | float]) -> str | None:
+    """The parameter that the gain or bias made of `parts` is, up to casts, views and an offset.
+
+    Then the derivative with respect to the one is that with respect to the other.
+    """
+    if len(parts) != 1 or not isinstance(parts[0], Node):
+        return None
+    node = parts[0]
+    while node.parents:
+        is_offset = node.op == "add" and len(node.parents) == 1 and number(node.args[1]) is not None
+        if not (is_offset or node.op in CASTS or node.op in VIEWS):
+            return None
+        node = node.parents[0]
+    return node.name if node.op == "parameter" else None
