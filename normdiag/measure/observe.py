@@ -13,6 +13,7 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.measure.assembly import Assembly, measure
+from normdiag.measure.backward import flow_back
 from normdiag.measure.branch_weights import branch_weights
 from normdiag.measure.coverage import cover
 from normdiag.measure.depth import along_depth
@@ -63,6 +64,14 @@ def observe(
         progress.start("relating the layers")
         measurements, more = along_depth(loaded, batches[0], measurements, options.seed)
         skipped += more
+        progress.done()
+    if "gradients" in options.measure:
+        progress.start("following the gradient back")
+        flow = flow_back(loaded, batches[0], assembly.first, options)
+        if isinstance(flow, Skipped):
+            skipped.append(flow)
+        else:
+            measurements = replace(measurements, gradients=flow)
         progress.done()
     progress.start("reading tensors")
     loaded_tensors = loaded.model.state_dict()
