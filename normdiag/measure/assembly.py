@@ -10,6 +10,7 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import Closure, Growth
+from normdiag.measure.channel_share import channel_share
 from normdiag.measure.closure import close
 from normdiag.measure.forward import Pass
 from normdiag.measure.growth import grow
@@ -162,7 +163,13 @@ def measure(assembly: Assembly, wanted: Sequence[str], step: Callable[[], None])
         stream = assembly.norm_streams.get(name)
         measured = None if stream is None else stream.result(jacobian)
         if measured is not None:
-            norms[name] = replace(measured, output_rms=output_rms(records))
+            share, channel = channel_share(records) or (None, None)
+            norms[name] = replace(
+                measured,
+                output_rms=output_rms(records),
+                channel_share=share,
+                share_channel=channel,
+            )
         step()
     replay |= {name: replay_add(records) for name, records in assembly.adds.items()}
     added = {name: stream.result() for name, stream in assembly.add_streams.items()}

@@ -37,7 +37,7 @@ def at_initialisation(model: nn.Module, seed: int) -> nn.Module:
     try:
         with quiet(silent), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            made = type(model)._from_config(config, dtype=model.dtype)
+            made: nn.Module = type(model)._from_config(config, dtype=model.dtype)
         return made.eval().to(model.device)
     except Exception as error:
         raise LoadError(f"it cannot be built anew: {cause(error)}") from error
