@@ -18,9 +18,11 @@ from normdiag.measure.branch_weights import branch_weights
 from normdiag.measure.coverage import cover
 from normdiag.measure.depth import along_depth
 from normdiag.measure.forward import Sampling, run
+from normdiag.measure.invariances import invariances
 from normdiag.measure.nonfinite import locate
 from normdiag.measure.observer import Wanted
 from normdiag.measure.probing import probe_of
+from normdiag.measure.snapshot import Snapshot
 from normdiag.measure.subject import Named, subject_of, subject_of_weights
 from normdiag.measure.tokens import ProbeSequence, token_traces
 from normdiag.measure.weights import static_pass
@@ -51,11 +53,22 @@ def observe_weights(
 
 
 def observe(
-    loaded: Runnable, target: str, options: Options, progress: Progress, *, with_tokens: bool
+    loaded: Runnable,
+    target: str,
+    options: Options,
+    progress: Progress,
+    *,
+    with_tokens: bool = False,
+    snapshot: Snapshot | None = None,
 ) -> Evidence:
-    """Run the probe through the model and measure what `options` ask for."""
+    """Run the probe through the model and measure what `options` ask for.
+
+    `snapshot` takes what another model can be compared with.
+    """
     batches, probe, special = probe_of(loaded, options)
     assembly = _run(loaded.model, batches, options, progress, with_tokens)
+    if snapshot is not None:
+        snapshot.take(assembly, batches)
     progress.start("measuring norms", len(assembly.norms))
     measurements = measure(assembly, options.measure, progress.advance)
     progress.done()
@@ -64,6 +77,11 @@ def observe(
         progress.start("relating the layers")
         measurements, more = along_depth(loaded, batches[0], measurements, options.seed)
         skipped += more
+        progress.done()
+    if "norms" in options.measure:
+        progress.start("probing the norms")
+        blind = invariances(loaded.model, batches[0], assembly, measurements.norms)
+        measurements = replace(measurements, invariances=blind)
         progress.done()
     if "gradients" in options.measure:
         progress.start("following the gradient back")
