@@ -1,0 +1,68 @@
+"""What a write does to the stream's size and direction: T14 and T15. (T13: tests/numerics.)
+
+Heimersheim and Turner 2023 (residual stream norms grow exponentially over the forward pass), Men
+et al. 2024 (ShortGPT, 2403.03853): block influence BI = 1 - cos(x, x + u).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import normdiag
+from sample_models import theory
+
+
+class Turning(nn.Module):
+    """x + r R x, R a quarter turn in every pair of channels: writes orthogonal to the stream."""
+
+    def __init__(self, ratio: float, layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(2, 2, bias=False) for _ in range(layers))
+        for layer in self.layers:
+            layer.weight = nn.Parameter(ratio * torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        for layer in self.layers:
+            x = x + layer(x.unflatten(-1, (-1, 2))).flatten(-2)
+        return x
+
+
+@pytest.mark.parametrize("factor", [1.02, 1.045, 1.1])
+def test_t14_block_influence_is_growth_where_writes_are_orthogonal(factor: float) -> None:
+    """BI = 1 - 1/g, angular distance arccos(1/g) / pi (1e-3 at d = 4096), and the growth is g."""
+    x = torch.randn(1, 8, 4096, generator=torch.Generator().manual_seed(0))
+    model = Turning(math.sqrt(factor**2 - 1), layers=40)
+    measured = normdiag.inspect(model, inputs=x, measure=("stream",)).measurements
+    for add in measured.stream.values():
+        assert 1 - math.cos(math.radians(add.angle_deg.mean)) == pytest.approx(
+            1 - 1 / factor, abs=1e-3
+        )
+        assert add.angle_deg.max / 180 == pytest.approx(math.acos(1 / factor) / math.pi, abs=1e-3)
+    (growth,) = measured.growth.values()
+    if factor**39 >= 3:  # less could be any law
+        assert growth.law == "geometric" and growth.rate == pytest.approx(factor, rel=1e-4)
+
+
+def traces(source: str) -> normdiag.Report:
+    if source == "tiny_llama":
+        return normdiag.trace("sample_models/tiny_llama", measure=("stream",))
+    model, inputs = theory.build(source)
+    return normdiag.trace(model, inputs=inputs, measure=("stream",))
+
+
+@pytest.mark.parametrize("source", ["tiny_llama", "pre", "lns", "scaled-init", "layer-scale"])
+def test_t15_a_layer_grows_by_no_more_than_it_writes(source: str) -> None:
+    """g - 1 <= (||attention|| + ||mlp||) / ||x|| at every token of every layer but the first."""
+    report = traces(source)
+    adds = sorted(report.architecture.residual_adds, key=lambda add: add.depth)
+    for trace in report.trace:
+        y = np.array([trace.out_norm[add.id] for add in adds])
+        u = np.array([trace.update_ratio[add.id] for add in adds])[1:] * y[:-1]
+        x, out, written = y[1:-1:2], y[3::2], u[1::2] + u[2::2]
+        assert (out / x - 1 <= written / x + 1e-6).all()
+        assert (out > x).any()
