@@ -4,6 +4,8 @@
     ignore = { ND301 = "epsilon is set on purpose" }    # or a list of codes
     fail_on = "warning"
     require_complete = true
+    max = { "measurements.growth.total" = 50 }
+    margin = 0.1
     measure = ["stream", "norms"]
     texts = "probes.txt"                                # beside the settings file
     dtype = "bfloat16"
@@ -20,7 +22,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -48,6 +50,12 @@ class Settings:
     fail_on: str | None = None
     """The severity from which `normdiag check` fails."""
     require_complete: bool | None = None
+    max: Mapping[str, float] = field(default_factory=dict)
+    """Path into the report -> what its worst value must not be above."""
+    min: Mapping[str, float] = field(default_factory=dict)
+    """Path into the report -> what its worst value must not be below."""
+    margin: float | None = None
+    """The share by which a value may be past that of the baseline."""
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Rule code or name -> threshold -> value."""
     measure: tuple[str, ...] | None = None
@@ -188,6 +196,29 @@ def _rule_thresholds(rule: str, given: object) -> dict[str, float]:
     return {name: _finite(f".{rule}.{name}", value) for name, value in given.items()}
 
 
+def _bounds(given: object) -> dict[str, float]:
+    """Path -> number. TOML makes nested tables of the dots of a key that is not in quotes."""
+    if not isinstance(given, dict):
+        raise _WrongValue(given, 'it must be a table of "path" = number')
+    return dict(_flat(given, ""))
+
+
+def _flat(table: dict[str, Any], before: str) -> Iterator[tuple[str, float]]:
+    for key, value in table.items():
+        path = f"{before}.{key}".lstrip(".")
+        if isinstance(value, dict):
+            yield from _flat(value, path)
+        else:
+            yield path, _finite(f".{path}", value)
+
+
+def _margin(given: object) -> float:
+    margin = _finite("", given)
+    if margin < 0:
+        raise _WrongValue(given, "it must be 0 or more: 0.1 lets a value get worse by a tenth")
+    return margin
+
+
 def _finite(where: str, given: object) -> float:
     wanted = "it must be a finite number"
     if isinstance(given, bool) or not isinstance(given, int | float):
@@ -206,6 +237,9 @@ READERS: Mapping[str, Callable[[object], Any]] = {
     "ignore": _ignore,
     "fail_on": _choice(*FAIL_ON),
     "require_complete": _flag,
+    "max": _bounds,
+    "min": _bounds,
+    "margin": _margin,
     "thresholds": _thresholds,
     "measure": _names,
     "texts": _texts,

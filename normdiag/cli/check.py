@@ -1,64 +1,55 @@
-"""`normdiag check TARGET_OR_REPORT`."""
+"""`normdiag check TARGET_OR_REPORT...`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
-from normdiag.cli.options import FailOn, Judging, Observing, Output, TargetOrReport
+from normdiag.cli.options import Gating, Judging, Observing, Output, TargetsOrReports
 from normdiag.errors import UsageError
-
-if TYPE_CHECKING:
-    from normdiag.config import Settings
-    from normdiag.report.report import Report
 
 
 def check(
     context: typer.Context,
-    target: TargetOrReport,
+    targets: TargetsOrReports,
     observing: Observing,
     judging: Judging,
+    gating: Gating,
     output: Output,
 ) -> None:
-    """Judge a model or a saved report; exit 1 on an error.
+    """Judge models or saved reports; exit 1 on an error.
 
     For CI. A model is inspected first; a saved report is judged afresh, by the rules and
-    thresholds of now, which needs no torch.
+    thresholds of now, which needs no torch. Several are put in one table, in natural order, and
+    the worst exit code counts; one that cannot be loaded does not stop the others.
 
     \b
     normdiag check org/name --fail-on warning
     normdiag check report.json --select ND1,ND2 --require-complete
+    normdiag check ./checkpoint --baseline report.json --json new.json
+    normdiag check ./checkpoint --max measurements.growth.total=50
+    normdiag check ckpt-*/ --json checkpoints.json
     """
     from normdiag.cli import request
-    from normdiag.cli.observe import Work, observe
-    from normdiag.cli.output import deliver, require_writable
-    from normdiag.cli.verdict import leave
+    from normdiag.cli.checking import Checking
+    from normdiag.cli.gate import before, gate
+    from normdiag.cli.output import deliver, deliver_series, require_writable
+    from normdiag.cli.verdict import leave_checked
+    from normdiag.report.series import Series
 
     require_writable(output)
-    settings = request.settings(judging, output.verbose)
-    if target.endswith(".json"):
-        report = _judged_afresh(target, observing, settings)
-    else:
-        report = observe(Work.INSPECT, target, observing, settings, context)
-    deliver(report, output)
-    leave(report, FailOn(settings.fail_on or FailOn.ERROR), bool(settings.require_complete))
-
-
-def _judged_afresh(path: str, observing: Observing, settings: Settings) -> Report:
-    if observing != Observing():
+    reports = [target for target in targets if target.endswith(".json")]
+    if reports and observing != Observing():
         raise UsageError(
-            f"{path!r} is a saved report: nothing is loaded, run or measured again",
+            f"{reports[0]!r} is a saved report: nothing is loaded, run or measured again",
             "drop the options that say how, or give the target itself",
         )
-    from normdiag.report.report import Report, load_report
-    from normdiag.rules.engine import judge
-
-    evidence = load_report(path).to_evidence()
-    judgement = judge(
-        evidence,
-        select=settings.select or (),
-        ignore=settings.ignore,
-        thresholds=settings.thresholds,
+    settings = request.settings(judging, output.verbose)
+    work = Checking(
+        observing, settings, context, gate(gating, settings), before(gating.baseline, settings)
     )
-    return Report.from_evidence(evidence, judgement)
+    found = work.one(targets[0]) if len(targets) == 1 else work.several(targets)
+    if isinstance(found, Series):
+        deliver_series(found, output)
+        raise typer.Exit(found.exit_code)
+    deliver(found, output)
+    leave_checked(found)

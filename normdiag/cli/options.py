@@ -21,11 +21,11 @@ ReportFile = Annotated[
     Path,
     typer.Argument(metavar="REPORT", help="A report saved with --json.", show_default=False),
 ]
-TargetOrReport = Annotated[
-    str,
+TargetsOrReports = Annotated[
+    list[str],
     typer.Argument(
         metavar="TARGET_OR_REPORT",
-        help="A target, as for inspect, or a saved report: a file that ends in .json.",
+        help="Targets, as for inspect, and saved reports: files that end in .json.",
         show_default=False,
     ),
 ]
@@ -46,6 +46,10 @@ class Format(StrEnum):
     TEXT = "text"
     JSON = "json"
     CSV = "csv"
+    MARKDOWN = "markdown"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    GITHUB = "github"
 
 
 class Dtype(StrEnum):
@@ -184,6 +188,32 @@ class Judging:
     require_complete: Annotated[
         bool, typer.Option("--require-complete", help="Exit 4 if a rule lacked its evidence.")
     ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gating:
+    """Gating."""
+
+    baseline: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Fail on what is new or worse than in this report only."),
+    ] = None
+    margin: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE", min=0, help="A value is worse if past the old by more. Default: 0.1."
+        ),
+    ] = None
+    at_most: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--max", metavar="PATH=N", help="Fail if a number of the report is above N. Repeatable."
+        ),
+    ] = None
+    at_least: Annotated[
+        list[str] | None,
+        typer.Option("--min", metavar="PATH=N", help="Fail if it is below N. May be repeated."),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 
 from normdiag.cli.messages import say
-from normdiag.cli.options import Output
+from normdiag.cli.options import Format, Output
 from normdiag.cli.stdout import stdout
 from normdiag.errors import UsageError
 from normdiag.findings import Severity
-from normdiag.render.formats import FORMATS
-from normdiag.render.interface import Options
+from normdiag.render.formats import FORMATS, SERIES
+from normdiag.render.interface import Options, RulePage
+from normdiag.render.verdict import headline, outcome
 from normdiag.report import atomic
 from normdiag.report.report import Report
+from normdiag.report.series import Entry, Series
 
 FILE_WIDTH = 80
 NOUNS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
@@ -40,17 +43,55 @@ def deliver(report: Report, output: Output, sites: Iterable[str] = ()) -> None:
     A report of `trace` is shown as such. The JSON comes first, so that a reader who closes the
     pipe early (`| head`) does not lose it.
     """
-    options = Options(all_rows=output.all_rows, sites=tuple(sites))
+    options = replace(_options(output), sites=tuple(sites))
     renderer = FORMATS["trace" if report.trace else "inspect"][output.format]
     if output.json is not None:
         report.save(output.json)
-    if output.output is not None:
-        buffer = io.StringIO()
-        renderer(report, Console(file=buffer, width=FILE_WIDTH), options)
-        atomic.write(output.output, buffer.getvalue())
-    else:
-        renderer(report, stdout(), options)
-    say("; ".join([_counts(report), *(f"{path} written" for path in _files(output))]))
+    _write(output, lambda console: renderer(report, console, options))
+    _say(headline(report) or _counts(report), output)
+
+
+def deliver_series(series: Series, output: Output) -> None:
+    """Write the reports of several targets likewise."""
+    if output.json is not None:
+        series.save(output.json)
+    options = _options(output)
+    _write(output, lambda console: SERIES[output.format](series, console, options))
+    outcomes = Counter(_outcome(entry) for entry in series.reports)
+    counts = ", ".join(f"{many} {outcome}" for outcome, many in outcomes.items())
+    _say(f"{_many(len(series.reports), 'target')}: {counts}", output)
+
+
+def _options(output: Output) -> Options:
+    pages = _pages() if output.format is Format.SARIF else {}
+    return Options(all_rows=output.all_rows, pages=pages)
+
+
+def _pages() -> dict[str, RulePage]:
+    from normdiag.rules import page, registry
+
+    return {
+        rule.code: RulePage(summary=rule.summary, page=page.page(rule)) for rule in registry.RULES
+    }
+
+
+def _write(output: Output, render: Callable[[Console], None]) -> None:
+    if output.output is None:
+        render(stdout())
+        return
+    buffer = io.StringIO()
+    render(Console(file=buffer, width=FILE_WIDTH))
+    atomic.write(output.output, buffer.getvalue())
+
+
+def _say(what: str, output: Output) -> None:
+    say("; ".join([what, *(f"{path} written" for path in _files(output))]))
+
+
+def _outcome(entry: Entry) -> str:
+    if entry.report is None:
+        return "without a report"
+    return outcome(entry.report.check) if entry.report.check else "not checked"
 
 
 def _files(output: Output) -> tuple[Path, ...]:

@@ -53,7 +53,8 @@ def _command(name: str, command: Any) -> str:
 
 
 def _argument(argument: Any) -> str:
-    return str(argument.metavar) if argument.required else f"[{argument.metavar}]"
+    name = f"{argument.metavar}..." if argument.nargs == -1 else str(argument.metavar)
+    return name if argument.required else f"[{name}]"
 
 
 def _groups(command: Any) -> dict[str, list[Any]]:

@@ -6,7 +6,7 @@ import typer
 
 from normdiag.cli.options import FailOn
 from normdiag.errors import ExitCode, IncompleteError
-from normdiag.report.gate import reached
+from normdiag.report.gate import lacking, reached
 from normdiag.report.report import Report
 
 
@@ -18,11 +18,25 @@ def leave(report: Report, fail_on: FailOn, require_complete: bool) -> None:
     code = reached(report, fail_on.value)
     if code is not ExitCode.PASSED:
         raise typer.Exit(code)
-    lacking = [f"{skip.code}: {skip.why}" for skip in report.rules.skipped]
-    lacking += [f"{skipped.what}: {skipped.why}" for skipped in report.coverage.skipped]
-    if require_complete and lacking:
+    lack = lacking(report)
+    if require_complete and lack:
         raise IncompleteError(
-            f"the evidence is incomplete ({lacking[0]})",
-            f"{len(lacking)} in all, under 'not understood' of the report; "
+            f"the evidence is incomplete ({lack[0]})",
+            f"{len(lack)} in all, under 'not understood' of the report; "
             "measure them, or leave their rules out with --ignore",
         )
+
+
+def leave_checked(report: Report) -> None:
+    """Exit as the check in `report` came out; raise IncompleteError (4) where it could not tell."""
+    check = report.check
+    if check is None or check.exit_code == ExitCode.PASSED:
+        return
+    if check.exit_code != ExitCode.INCOMPLETE:
+        raise typer.Exit(check.exit_code)
+    unknown = [bounded.why for bounded in check.bounds if bounded.state == "unknown"]
+    if unknown:
+        raise IncompleteError(
+            f"a bound cannot be judged: {unknown[0]}", "have it measured, or drop the bound"
+        )
+    leave(report, FailOn.NEVER, require_complete=True)

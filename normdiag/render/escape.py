@@ -19,6 +19,11 @@ def visible(text: str) -> str:
     if len(text) > _LONGEST:
         half = _LONGEST // 2
         text = f"{text[:half]}[.. {len(text) - 2 * half} characters ..]{text[-half:]}"
+    return spelled(text)
+
+
+def spelled(text: str) -> str:
+    """Return `text` made visible and not shortened, for formats that have the room."""
     return "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
         for char in text

@@ -6,12 +6,23 @@ terminal, a pipe, `--output FILE` and a test. Formats for machines ignore its wi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from rich.console import Console
 
 from normdiag.report.report import Report
+from normdiag.report.series import Series
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulePage:
+    """What a rule is about, for formats that carry its page."""
+
+    summary: str
+    page: str
+    """Markdown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +33,8 @@ class Options:
     """Every layer, norm and token; else long models are folded to first, worst and last."""
     sites: tuple[str, ...] = ()
     """Adds and norms to zoom into, by id (`trace`)."""
+    pages: Mapping[str, RulePage] = field(default_factory=dict)
+    """Code -> its page, as far as the rules of the report are known here (sarif)."""
 
 
 class Renderer(Protocol):
@@ -29,4 +42,12 @@ class Renderer(Protocol):
 
     def __call__(self, report: Report, console: Console, options: Options) -> None:
         """Write `report` to `console`."""
+        ...
+
+
+class SeriesRenderer(Protocol):
+    """One format of the reports of several targets."""
+
+    def __call__(self, series: Series, console: Console, options: Options) -> None:
+        """Write `series` to `console`."""
         ...

@@ -16,6 +16,7 @@ from normdiag.render.sections import (
     stream,
     subject,
     tensors,
+    verdict,
 )
 from normdiag.report.report import Report
 
@@ -28,6 +29,7 @@ SECTIONS = (
     norms.section,
     findings.section,
     coverage.section,
+    verdict.section,
 )
 
 

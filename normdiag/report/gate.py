@@ -1,21 +1,113 @@
-"""The gate: does a finding reach the severity at which the user wants a failure?"""
+"""The gate: does what was found, or a number, or what is missing fail the check?"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from normdiag.errors import ExitCode
-from normdiag.findings import SEVERITIES
+from normdiag.findings import SEVERITIES, Finding
+from normdiag.report import baseline, bounds
+from normdiag.report.check import Baseline, Check, Ignored, Standing
 from normdiag.report.report import Report
 
 FailOn = Literal["error", "warning", "info", "never"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """What must hold."""
+
+    fail_on: FailOn = "error"
+    require_complete: bool = False
+    bounds: tuple[bounds.Bound, ...] = ()
+    margin: float = baseline.MARGIN
+    ignored: tuple[Ignored, ...] = ()
+
+
 def reached(report: Report, fail_on: FailOn) -> ExitCode:
     """Return GATE_FAILED where a finding is at least as severe as `fail_on`, else PASSED."""
+    failing = any(_severe(finding, fail_on) for finding in report.findings)
+    return ExitCode.GATE_FAILED if failing else ExitCode.PASSED
+
+
+def lacking(report: Report) -> tuple[str, ...]:
+    """What was not judged and what was not measured, with the reasons."""
+    rules = [f"{skip.code}: {skip.why}" for skip in report.rules.skipped]
+    return (*rules, *(f"{skipped.what}: {skipped.why}" for skipped in report.coverage.skipped))
+
+
+def checked(report: Report, gate: Gate, before: Report | None = None, origin: str = "") -> Report:
+    """`report` with the outcome of the gate in it.
+
+    `before` is the baseline, judged by the same rules, read from `origin`; findings that it has
+    too do not fail, unless they are worse.
+    """
+    found = report.findings
+    comparison = baseline.compare(found, before.findings if before else (), gate.margin)
+    standings = tuple(
+        Standing(
+            code=finding.code,
+            ids=finding.ids,
+            state=change.state,
+            why=_why(finding, change, before) if before else "",
+            fails=change.state != "known" and _severe(finding, gate.fail_on),
+        )
+        for finding, change in zip(found, comparison.changes, strict=True)
+    )
+    check = Check(
+        exit_code=ExitCode.PASSED,
+        fail_on=gate.fail_on,
+        require_complete=gate.require_complete,
+        standings=standings,
+        baseline=_baseline(report, before, origin, gate, comparison.gone) if before else None,
+        bounds=bounds.measure(gate.bounds, report),
+        ignored=gate.ignored,
+        lacking=lacking(report),
+    )
+    return replace(report, check=replace(check, exit_code=_exit_code(check)))
+
+
+def _severe(finding: Finding, fail_on: FailOn) -> bool:
     if fail_on == "never":
-        return ExitCode.PASSED
-    failing = SEVERITIES[SEVERITIES.index(fail_on) :]
-    if any(finding.severity in failing for finding in report.findings):
+        return False
+    return SEVERITIES.index(finding.severity) >= SEVERITIES.index(fail_on)
+
+
+def _why(finding: Finding, change: baseline.Change, before: Report) -> str:
+    unjudged = [skip.why for skip in before.rules.skipped if skip.code == finding.code]
+    if change.state == "new" and unjudged:
+        return f"the baseline could not be judged by this rule: {unjudged[0]}"
+    return change.why
+
+
+def _baseline(
+    report: Report, before: Report, origin: str, gate: Gate, gone: Iterable[Finding]
+) -> Baseline:
+    here, there = _sites(report), _sites(before)
+    alien = bool(here) and here.isdisjoint(there)
+    note = "it has none of the norms and adds of this model: is it of another one?"
+    return Baseline(
+        path=origin,
+        target=before.subject.target,
+        margin=gate.margin,
+        gone=tuple(gone),
+        note=note if alien else None,
+    )
+
+
+def _sites(report: Report) -> set[str]:
+    norms, adds = report.architecture.norms, report.architecture.residual_adds
+    return {norm.id for norm in norms} | {add.id for add in adds}
+
+
+def _exit_code(check: Check) -> int:
+    """A fact that fails goes before one that is not known."""
+    states = {bounded.state for bounded in check.bounds}
+    if "broken" in states or any(standing.fails for standing in check.standings):
         return ExitCode.GATE_FAILED
+    absent = any(bounded.absent for bounded in check.bounds)
+    if "unknown" in states or (check.require_complete and (check.lacking or absent)):
+        return ExitCode.INCOMPLETE
     return ExitCode.PASSED

@@ -15,6 +15,7 @@ from normdiag.evidence.subject import Subject
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.findings import Finding, Judgement, Skip
 from normdiag.report import atomic, v1
+from normdiag.report.check import Check
 
 
 @record
@@ -38,6 +39,8 @@ class Report:
     rules: Rules
     trace: tuple[TokenTrace, ...] | None = None
     """Token by site; null where `trace` was not asked for."""
+    check: Check | None = None
+    """The outcome of the gate; null where it was not `check` that made the report."""
 
     @classmethod
     def from_evidence(cls, evidence: Evidence, judgement: Judgement) -> Report:
@@ -77,8 +80,20 @@ def load_report(path: str | Path) -> Report:
     Raises ReportError where the file cannot be read, is not a report, is damaged, or was written in
     a newer major version of the format.
     """
+    origin = repr(str(path))
+    found = v1.parse(text_of(path), origin)
+    if "reports" in found:
+        raise ReportError(
+            f"{origin} holds the reports of several targets, not one",
+            "`normdiag render` and `normdiag check` read it",
+        )
+    return v1.read(found, Report, origin)
+
+
+def text_of(path: str | Path) -> str:
+    """The text of a saved report. Raises ReportError where it cannot be read as text."""
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         raise ReportError(
             f"cannot read the report {str(path)!r}: {error.strerror or error}",
@@ -89,4 +104,3 @@ def load_report(path: str | Path) -> Report:
             f"{str(path)!r} is not a normdiag report: it is not text ({error.reason})",
             "to look into a checkpoint, use `normdiag inspect` on it",
         ) from error
-    return v1.loads(text, Report, repr(str(path)))

@@ -17,8 +17,11 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from normdiag.report.report import Report
+from normdiag.report.series import Series
 
 COMMITTED = Path(__file__).parent / "schemas" / "report-v1.schema.json"
+SERIES = COMMITTED.with_name("series-v1.schema.json")
+"""Of several reports in one document; it refers to the file above."""
 
 
 def text() -> str:
@@ -28,12 +31,26 @@ def text() -> str:
 
 def generate() -> str:
     """Make the schema from the records. Needs their source code, for the docstrings of fields."""
-    made = TypeAdapter(Report).json_schema(mode="serialization", schema_generator=_Generator)
-    made["title"] = "normdiag report, schema version 1"
+    return _text(_made(Report, "normdiag report, schema version 1", _Generator))
+
+
+def generate_series() -> str:
+    """Make the schema of a series, in which the report is a reference to its own schema."""
+    made = _made(Series, "normdiag series of reports, schema version 1", _SeriesGenerator)
+    made["$defs"][Report.__name__] = {"$ref": COMMITTED.name}
+    return _text(made)
+
+
+def _made(kind: type, title: str, generator: type[GenerateJsonSchema]) -> dict[str, Any]:
+    made = TypeAdapter(kind).json_schema(mode="serialization", schema_generator=generator)
+    made["title"] = title
     made["properties"]["schema_version"] = {"type": "string", "pattern": r"^1\.[0-9]+$"}
     made["required"].insert(0, "schema_version")
-    ordered = {"$schema": GenerateJsonSchema.schema_dialect, **made}
-    return json.dumps(ordered, indent=2, ensure_ascii=True) + "\n"
+    return {"$schema": GenerateJsonSchema.schema_dialect, **made}
+
+
+def _text(schema: dict[str, Any]) -> str:
+    return json.dumps(schema, indent=2, ensure_ascii=True) + "\n"
 
 
 class _Generator(GenerateJsonSchema):
@@ -54,6 +71,13 @@ class _Generator(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Leave titles of fields out: they would only repeat the key."""
         return False
+
+
+class _SeriesGenerator(_Generator):
+    """Leaves the report empty, for a reference to its own schema."""
+
+    def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
+        return {} if schema["cls"] is Report else super().dataclass_schema(schema)
 
 
 def _field_docstrings(record: type) -> dict[str, str]:

@@ -44,6 +44,11 @@ def loads(text: str, kind: type[T], origin: str) -> T:
 
     Raises ReportError where the text is not JSON, not a report, damaged, or of another major.
     """
+    return read(parse(text, origin), kind, origin)
+
+
+def parse(text: str, origin: str) -> dict[str, Any]:
+    """The JSON object in `text`, of a version that can be read. Raises ReportError."""
     try:
         found = json.loads(text, parse_constant=_not_json)
     except (ValueError, RecursionError) as error:
@@ -51,9 +56,15 @@ def loads(text: str, kind: type[T], origin: str) -> T:
             f"{origin} is not a normdiag report: not JSON ({error})",
             f"the file may be cut off or be something else; {_REWRITE}",
         ) from error
-    version = _version(found, origin)
+    _require_version(found, origin)
+    return dict(found)
+
+
+def read(found: dict[str, Any], kind: type[T], origin: str) -> T:
+    """The record of `kind` in a parsed document. Raises ReportError where it is damaged."""
+    version = found["schema_version"]
     # What a newer minor version added is gone once it is read, so the record says what it holds.
-    found["schema_version"] = VERSION
+    found = found | {"schema_version": VERSION}
     try:
         report: T = _adapter(kind).validate_python(found)
     except ValidationError as error:
@@ -97,7 +108,7 @@ def _not_json(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number")
 
 
-def _version(found: Any, origin: str) -> str:
+def _require_version(found: Any, origin: str) -> None:
     version = found.get("schema_version") if isinstance(found, dict) else None
     major, dot, minor = version.partition(".") if isinstance(version, str) else ("", "", "")
     if not (dot and major.isdecimal() and minor.isdecimal()):
@@ -110,7 +121,6 @@ def _version(found: Any, origin: str) -> str:
             f"{origin} has schema version {version}; this normdiag reads {VERSION} and later 1.x",
             "upgrade normdiag to read it" if int(major) > 1 else _REWRITE,
         )
-    return str(version)
 
 
 def _problems(error: ValidationError) -> str:

@@ -78,6 +78,7 @@ def test_keys_come_in_the_order_of_the_contract():
         "findings",
         "rules",
         "trace",
+        "check",
     ]
     assert "class" in llama().to_dict()["subject"], "class_ is only Python's spelling"
     assert llama().to_dict()["trace"] is None

@@ -1,0 +1,95 @@
+"""Findings beside those of an earlier report: what is new, worse, known, gone.
+
+Findings are matched by code and ids. One that covers other ids than before is matched with the
+finding of its code that shares most of them; it is worse where ids have been added.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from normdiag.findings import SEVERITIES, Finding
+from normdiag.report.check import State
+
+MARGIN = 0.1
+"""A value is worse where it is past the old one by more than this share of it."""
+
+
+class Change(NamedTuple):
+    """What became of a finding, and how that is seen."""
+
+    state: State
+    why: str
+
+
+class Comparison(NamedTuple):
+    """A change for each finding of now, in order, and the findings that are no more."""
+
+    changes: tuple[Change, ...]
+    gone: tuple[Finding, ...]
+
+
+def compare(now: Iterable[Finding], before: Iterable[Finding], margin: float) -> Comparison:
+    """Match the findings `now` with those `before`, each of which is used once."""
+    now, left = list(now), list(before)
+    matches: dict[int, Finding] = {}
+    # Those with the same ids first, so that a wider finding does not take them.
+    for match in (_same, _most_alike):
+        for place, finding in enumerate(now):
+            old = None if place in matches else match(finding, left)
+            if old is not None:
+                left.remove(old)
+                matches[place] = old
+    changes = [_change(finding, matches.get(place), margin) for place, finding in enumerate(now)]
+    return Comparison(tuple(changes), tuple(left))
+
+
+def _same(finding: Finding, left: list[Finding]) -> Finding | None:
+    key = finding.code, set(finding.ids)
+    return next((old for old in left if (old.code, set(old.ids)) == key), None)
+
+
+def _most_alike(finding: Finding, left: list[Finding]) -> Finding | None:
+    """The finding of the same code that shares most ids; none where it shares no id."""
+    ids = set(finding.ids)
+
+    def likeness(old: Finding) -> float:
+        return len(ids & set(old.ids)) / max(len(ids | set(old.ids)), 1)
+
+    of_code = [old for old in left if old.code == finding.code]
+    best = max(of_code, key=likeness, default=None)
+    return best if best is not None and likeness(best) > 0 else None
+
+
+def _change(now: Finding, old: Finding | None, margin: float) -> Change:
+    if old is None:
+        return Change("new", "the baseline does not have it")
+    if SEVERITIES.index(now.severity) > SEVERITIES.index(old.severity):
+        return Change("worse", f"it was of severity {old.severity}")
+    added = [id for id in now.ids if id not in old.ids]
+    if added:
+        more = f" and {len(added) - 1} more" if len(added) > 1 else ""
+        return Change("worse", f"the baseline has it, but not at {added[0]}{more}")
+    if now.value is None or old.value is None:
+        return Change("known", "the baseline has it")
+    was = f"it was {old.value:.4g}"
+    if _is_past(now, old.value, margin):
+        return Change("worse", f"{was}; {now.value:.4g} is past that by more than {margin:.0%}")
+    return Change("known", was)
+
+
+def _is_past(now: Finding, old: float, margin: float) -> bool:
+    """Is the value worse by more than `margin`? Bad is the side of the threshold that it is on.
+
+    A value without a threshold is taken for a count or a size: more is worse.
+    """
+    assert now.value is not None
+    if math.isnan(now.value) or math.isnan(old):
+        return math.isnan(now.value) and not math.isnan(old)
+    down = now.threshold is not None and now.value < now.threshold
+    further = old - now.value if down else now.value - old
+    if math.isinf(now.value) or math.isinf(old):
+        return further > 0  # NaN where both are the same infinity
+    return further > margin * abs(old)

@@ -1,0 +1,182 @@
+"""Paths to numbers of a report: `measurements.growth.total`.
+
+    path = key ("[" id "]")? ("." path)?
+
+A key is one of the JSON document. Where it holds values by id (`measurements.stream`) or a list
+(`architecture.norms`), the path goes on in all of them, or with an id in brackets in that one:
+`measurements.growth[model.layers].total`. Ids hold dots, so they stand in brackets, never bare.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from difflib import get_close_matches
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from normdiag.errors import UsageError
+from normdiag.report.report import Report
+
+# An id ends at the bracket behind which the path ends or goes on; ids may hold brackets themselves.
+_STEP = re.compile(r"(?P<key>[^.\[\]]+)(?:\[(?P<id>.+?)\](?=\.|$))?(?:\.|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One key of a path, and the one id to go on in."""
+
+    key: str
+    id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number that a path leads to; None where it was not measured."""
+
+    at: str
+    number: float | None
+    near: tuple[str, ...] = ()
+    """Where an id in brackets is not there: those that come nearest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A path that leads to numbers in every report, as far as types can tell."""
+
+    text: str
+    steps: tuple[Step, ...]
+
+    def values(self, report: Report) -> tuple[Value, ...]:
+        """What it leads to in `report`; none where nothing was measured there."""
+        return tuple(_follow(report, "", self.steps))
+
+
+def parse(text: str) -> Path:
+    """The path in `text`, checked against the types of a report.
+
+    Raises UsageError, naming the nearest keys: no such key, an id where there are none, or a path
+    that does not end at numbers.
+    """
+    steps: list[Step] = []
+    position = 0
+    while position < len(text) or not steps:
+        match = _STEP.match(text, position)
+        if match is None:
+            raise UsageError(
+                f"{text!r} is no path into a report: it cannot be read from {text[position:]!r} on",
+                "write keys with dots between, an id in brackets: "
+                "measurements.growth[model.layers].total",
+            )
+        steps.append(Step(match["key"], match["id"]))
+        position = match.end()
+    kind: Any = Report
+    for place, step in enumerate(steps):
+        kind = _field(kind, step, text, ".".join(each.key for each in steps[:place]))
+    if not _is_number(kind):
+        raise UsageError(f"{text} is no number", _instead(text, kind))
+    return Path(text, tuple(steps))
+
+
+def _field(kind: Any, step: Step, text: str, before: str) -> Any:
+    """The type that `step` leads to from `kind`; that of the entries where it holds several."""
+    fields = _fields(kind)
+    if step.key not in fields:
+        near = get_close_matches(step.key, fields, n=3, cutoff=0.5) or list(fields)
+        where = before or "the report"
+        raise UsageError(
+            f"{text!r} leads nowhere: {where} has no {step.key!r}",
+            f"{where} has {', '.join(near)}; an id goes in brackets"
+            if near
+            else f"{where} ends it",
+        )
+    inner = _several(fields[step.key])
+    if inner is None and step.id is not None:
+        raise UsageError(
+            f"{text!r} leads nowhere: {step.key} has no ids, so no [{step.id}]", "drop the brackets"
+        )
+    return fields[step.key] if inner is None else inner
+
+
+def _fields(kind: Any) -> dict[str, Any]:
+    """JSON key -> type, without None; empty for what is no record."""
+    if not (isinstance(kind, type) and is_dataclass(kind)):
+        return {}
+    return {name.rstrip("_"): _present(hint) for name, hint in get_type_hints(kind).items()}
+
+
+def _present(hint: Any) -> Any:
+    """`hint` without None."""
+    if get_origin(hint) not in (Union, types.UnionType):
+        return hint
+    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
+    return kinds[0] if len(kinds) == 1 else hint
+
+
+def _several(kind: Any) -> Any:
+    """The type of the entries of a dict or a list; None for what is neither."""
+    if get_origin(kind) is dict:
+        return _present(get_args(kind)[1])
+    return _present(get_args(kind)[0]) if get_origin(kind) is tuple else None
+
+
+def _is_number(kind: Any) -> bool:
+    if get_origin(kind) in (Union, types.UnionType):
+        return any(_is_number(each) for each in get_args(kind))
+    inner = _several(kind)
+    return kind in (int, float) if inner is None else _is_number(inner)
+
+
+def _instead(text: str, kind: Any) -> str:
+    fields = [f"{text}.{key}" for key in _fields(kind)]
+    if not fields:
+        return "give the path of a number, such as measurements.growth.total"
+    return f"it holds {', '.join(fields)}"
+
+
+def _follow(value: Any, at: str, steps: tuple[Step, ...]) -> Iterator[Value]:
+    if value is None:
+        yield Value(at, None)
+    elif steps:
+        step, rest = steps[0], steps[1:]
+        at = f"{at}.{step.key}".lstrip(".")
+        inner = getattr(value, step.key if hasattr(value, step.key) else f"{step.key}_")
+        yield from _into(inner, at, step.id, rest)
+    elif isinstance(value, tuple):
+        yield from _into(value, at, None, ())
+    elif isinstance(value, int | float):
+        yield Value(at, value)
+
+
+def _into(value: Any, at: str, id: str | None, rest: tuple[Step, ...]) -> Iterator[Value]:
+    """Go on in each entry of a dict or a list, or the one called `id`; in another value itself."""
+    if not isinstance(value, Mapping | tuple):
+        yield from _follow(value, at, rest)
+        return
+    entries = value if isinstance(value, Mapping) else dict(_named(value))
+    if id is not None and id not in entries:
+        near = get_close_matches(id, entries, n=3, cutoff=0.3) or list(entries)[:3]
+        yield Value(f"{at}[{id}]", None, tuple(near))
+        return
+    for name, entry in entries.items():
+        if id is None or name == id:
+            yield from _follow(entry, f"{at}[{name}]", rest)
+
+
+def _named(values: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+    """The entries of a list by their ids; by their places where they have none."""
+    for place, value in enumerate(values):
+        yield getattr(value, "id", str(place)), value
+
+
+def worst(values: tuple[Value, ...], bound: Literal["max", "min"]) -> Value | None:
+    """The value most past a bound, NaN before all others; None where none was measured."""
+    sign = 1.0 if bound == "max" else -1.0
+
+    def badness(value: tuple[float, Value]) -> float:
+        return math.inf if math.isnan(value[0]) else sign * value[0]
+
+    known = [(value.number, value) for value in values if value.number is not None]
+    return max(known, key=badness)[1] if known else None

@@ -1,0 +1,81 @@
+"""Several targets that were checked in one run, and how they are stored."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from normdiag.errors import ExitCode
+from normdiag.evidence.record import record
+from normdiag.report import atomic, v1
+from normdiag.report.report import Report, text_of
+
+# Which of several exit codes is that of them all: the later, the worse.
+_FROM_MILD_TO_BAD = (
+    ExitCode.PASSED,
+    ExitCode.INCOMPLETE,
+    ExitCode.GATE_FAILED,
+    ExitCode.USAGE,
+    ExitCode.TARGET,
+    ExitCode.INTERNAL,
+)
+
+
+@record
+class Failure:
+    """Why there is no report of a target."""
+
+    what: str
+    hint: str | None
+    exit_code: int
+
+
+@record
+class Entry:
+    """One target: its report, or why there is none."""
+
+    target: str
+    """As it was given."""
+    report: Report | None = None
+    failure: Failure | None = None
+
+
+@record
+class Series:
+    """The reports of several targets, in natural order: ckpt-2 before ckpt-10."""
+
+    schema_version: str = v1.VERSION
+    exit_code: int
+    """The worst of all."""
+    reports: tuple[Entry, ...]
+
+    def save(self, path: str | Path) -> None:
+        """Write the JSON document, whole or not at all."""
+        atomic.write(Path(path), v1.dumps(self))
+
+
+def exit_code(entry: Entry) -> ExitCode:
+    """What a check of this target alone would have exited with."""
+    if entry.failure is not None:
+        return ExitCode(entry.failure.exit_code)
+    check = entry.report.check if entry.report else None
+    return ExitCode(check.exit_code) if check else ExitCode.PASSED
+
+
+def worst(entries: tuple[Entry, ...]) -> ExitCode:
+    """The exit code of several targets."""
+    return max(map(exit_code, entries), key=_FROM_MILD_TO_BAD.index, default=ExitCode.PASSED)
+
+
+def natural(name: str) -> str:
+    """What to sort names by so that the numbers in them count as numbers."""
+    return re.sub(r"[0-9]+", lambda digits: digits[0].zfill(20), name)
+
+
+def load(path: str | Path) -> Report | Series:
+    """Read a saved report, or those of several targets. Raises ReportError."""
+    origin = repr(str(path))
+    found = v1.parse(text_of(path), origin)
+    if "reports" in found:
+        return v1.read(found, Series, origin)
+    return v1.read(found, Report, origin)
