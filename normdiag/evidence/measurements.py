@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from normdiag.evidence.blocks import Block
+from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.evidence.gradients import Gradients
 from normdiag.evidence.invariances import Invariances
 from normdiag.evidence.layers import LayerMeasurement
@@ -28,6 +29,7 @@ class Measurements:
     duplicates: dict[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     """Stack id -> groups of layers, modules of their own, whose parameters are all equal; stacks
     without layers to compare are left out."""
+    branch_weights: dict[str, BranchWeights] = field(default_factory=dict)
     growth: dict[str, Growth] = field(default_factory=dict)
     closure: dict[str, Closure] = field(default_factory=dict)
     replay: dict[str, Replay] = field(default_factory=dict)

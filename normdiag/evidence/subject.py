@@ -18,6 +18,8 @@ class Probe:
     seed: int | None = None
     note: str | None = None
     """Why the probe is what it is, where that is worth saying."""
+    digest: str | None = None
+    """crc32 of all token ids; null where the inputs are none."""
 
 
 @record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -84,7 +85,15 @@ def describe(
         texts=tuple(texts[row] for row in sorted(texts)),
         seed=seed,
         note=note,
+        digest=_digest(made),
     )
+
+
+def _digest(made: tuple[Batch, ...]) -> str | None:
+    """Of the token ids of all batches, in order."""
+    if not made or any(batch.ids is None for batch in made):
+        return None
+    return f"{zlib.crc32(repr([batch.ids for batch in made]).encode()):08x}"
 
 
 def _users(runnable: Runnable, options: ProbeOptions) -> Built:

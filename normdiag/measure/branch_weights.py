@@ -1,0 +1,61 @@
+"""The weights on each residual add's branches, found in the graph and summed up in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import nn
+
+from normdiag.evidence.branch_weights import BranchWeights
+from normdiag.graph import Node
+from normdiag.structure.describe import Sites
+from normdiag.structure.forms import norm_parameters
+
+_CHUNK = 1 << 18
+"""Elements that are turned into float64 at a time."""
+
+
+def branch_weights(model: nn.Module, sites: Sites) -> dict[str, BranchWeights]:
+    """By add id. Adds without weights of their own (a weightless mixing) are left out."""
+    parameters = {n: p for n, p in model.named_parameters() if p.is_floating_point()}
+    of_norms = norm_parameters(list(sites.norms))
+    sums: dict[str, tuple[float, float]] = {}
+    found = {}
+    for stack in sites.stacks.values():
+        for add, region in stack.regions.items():
+            names = sorted((_names(region) & parameters.keys()) - of_norms)
+            for name in names:
+                if name not in sums:
+                    sums[name] = _sums(parameters[name])
+            if names:
+                found[sites.adds[add]] = BranchWeights(
+                    elements=sum(parameters[name].numel() for name in names),
+                    norm=sum(sums[name][0] for name in names) ** 0.5,
+                    sum=sum(sums[name][1] for name in names),
+                )
+    return found
+
+
+def _names(region: set[Node]) -> set[str]:
+    """The parameters that the nodes of a branch read, through whatever is computed from them."""
+    return {name for node in region for parent in node.parents for name in _learned(parent)}
+
+
+def _learned(node: Node) -> Iterator[str]:
+    if node.op == "parameter" and node.name is not None:
+        yield node.name
+    elif not node.is_data:
+        for parent in node.parents:
+            yield from _learned(parent)
+
+
+def _sums(parameter: torch.Tensor) -> tuple[float, float]:
+    """Sum of squares, and sum."""
+    square = total = 0.0
+    flat = parameter.detach().reshape(-1)
+    for start in range(0, flat.numel(), _CHUNK):
+        part = flat[start : start + _CHUNK].double()
+        square += float(torch.dot(part, part))
+        total += float(part.sum())
+    return square, total
