@@ -86,6 +86,8 @@ class Norm:
     """Of its input, in the first pass."""
     dtype: str | None = None
     """Of its input."""
+    is_running: bool = False
+    """It divides by stored running statistics: a fixed scale and shift."""
 
 
 @record

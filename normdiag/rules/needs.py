@@ -12,7 +12,10 @@ Need = Literal[
     "forward",
     "values",
     "architecture.stacks",
+    "architecture.norms",
+    "gains",
     "measurements.norms",
+    "measurements.jacobians",
     "measurements.stream",
     "measurements.growth",
     "measurements.replay",
@@ -58,6 +61,17 @@ def _stacks(evidence: Evidence) -> str | None:
     return _forward(evidence) or "no stack of residual adds was found"
 
 
+def _found_norms(evidence: Evidence) -> str | None:
+    if evidence.architecture.norms:
+        return None
+    return _forward(evidence) or "no norm was found"
+
+
+def _gains(evidence: Evidence) -> str | None:
+    has_gain = any(norm.gain is not None for norm in evidence.architecture.norms)
+    return _norms(evidence) or (None if has_gain else "no norm has a gain")
+
+
 def _values(evidence: Evidence) -> str | None:
     measured = evidence.measurements
     if measured.first_nonfinite or measured.norms or measured.stream or measured.head_input:
@@ -70,6 +84,15 @@ def _norms(evidence: Evidence) -> str | None:
         return None
     found = bool(evidence.architecture.norms)
     return _unmeasured(evidence, "norms", found, "no norm was found")
+
+
+def _jacobians(evidence: Evidence) -> str | None:
+    measured = evidence.measurements.norms.values()
+    if any(norm.jacobian is not None for norm in measured):
+        return None
+    kinds = {norm.kind for norm in evidence.architecture.norms}
+    found = bool(kinds & {"layernorm", "rmsnorm", "groupnorm"})
+    return _unmeasured(evidence, "jacobians", found, "no norm has a Jacobian of known form")
 
 
 def _stream(evidence: Evidence) -> str | None:
@@ -138,7 +161,10 @@ _ABSENT: dict[Need, Callable[[Evidence], str | None]] = {
     "forward": _forward,
     "values": _values,
     "architecture.stacks": _stacks,
+    "architecture.norms": _found_norms,
+    "gains": _gains,
     "measurements.norms": _norms,
+    "measurements.jacobians": _jacobians,
     "measurements.stream": _stream,
     "measurements.growth": _growth,
     "measurements.replay": _replay,

@@ -9,12 +9,24 @@ from normdiag.errors import UsageError
 from normdiag.rules.coverage.incomplete_trace import IncompleteTrace
 from normdiag.rules.coverage.replay_mismatch import ReplayMismatch
 from normdiag.rules.coverage.weights_not_loaded import WeightsNotLoaded
+from normdiag.rules.jacobian.amplifying_norm import AmplifyingNorm
+from normdiag.rules.jacobian.ill_conditioned_block import IllConditionedBlock
+from normdiag.rules.jacobian.ill_conditioned_norm import IllConditionedNorm
 from normdiag.rules.norm_inputs.constant_input import ConstantInput
 from normdiag.rules.norm_inputs.epsilon_dominates import EpsilonDominates
 from normdiag.rules.norm_inputs.massive_activation import MassiveActivation
+from normdiag.rules.parameters.dead_gain import DeadGain
+from normdiag.rules.parameters.epsilon_mismatch import EpsilonMismatch
+from normdiag.rules.parameters.gain_offset import GainOffset
+from normdiag.rules.parameters.gain_outlier import GainOutlier
 from normdiag.rules.parameters.non_finite_parameter import NonFiniteParameter
+from normdiag.rules.placement.batch_coupled_norm import BatchCoupledNorm
 from normdiag.rules.placement.deep_post_norm import DeepPostNorm
+from normdiag.rules.placement.double_final_norm import DoubleFinalNorm
 from normdiag.rules.placement.missing_final_norm import MissingFinalNorm
+from normdiag.rules.placement.mixed_placement import MixedPlacement
+from normdiag.rules.placement.narrow_norm import NarrowNorm
+from normdiag.rules.placement.unexpected_axis import UnexpectedAxis
 from normdiag.rules.precision.epsilon_underflow import EpsilonUnderflow
 from normdiag.rules.precision.non_finite_activation import NonFiniteActivation
 from normdiag.rules.rule import Rule
@@ -26,11 +38,23 @@ RULES: tuple[Rule, ...] = (
     WeightsNotLoaded(),
     DeepPostNorm(),
     MissingFinalNorm(),
+    DoubleFinalNorm(),
+    MixedPlacement(),
+    BatchCoupledNorm(),
+    NarrowNorm(),
+    UnexpectedAxis(),
+    DeadGain(),
+    GainOutlier(),
     NonFiniteParameter(),
+    GainOffset(),
+    EpsilonMismatch(),
     EpsilonDominates(),
     ConstantInput(),
     MassiveActivation(),
     GeometricGrowth(),
+    IllConditionedNorm(),
+    AmplifyingNorm(),
+    IllConditionedBlock(),
     EpsilonUnderflow(),
     NonFiniteActivation(),
 )

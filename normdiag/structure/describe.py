@@ -107,6 +107,7 @@ def _norm(
         layer=attachment.layer,
         shape=norm.source.shape,
         dtype=norm.source.dtype,
+        is_running=norm.running_var is not None,
     )
 
 

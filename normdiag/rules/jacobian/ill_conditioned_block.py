@@ -1,0 +1,125 @@
+"""ND503 ill-conditioned-block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.architecture import ResidualAdd
+from normdiag.evidence.blocks import Block
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Finding
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, see, where, worst_first
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class IllConditionedBlock(Rule):
+    """A block of the stack loses a direction of the stream: its Jacobian is singular in float32.
+
+    ## What it does
+
+    Names residual adds and layers through which some change of the stream hardly passes, while
+    others do. What the placement makes zero is left out: a post-norm block always loses the size
+    of its output and, with LayerNorm, its mean.
+
+    ## Why it matters
+
+    The skip path is there to let everything through. Where the branch cancels it in some direction,
+    what earlier layers wrote along it is lost for good, and no gradient comes back along it. The
+    model cannot be inverted there, and a rounding error decides what later layers see.
+
+    ## How it is measured
+
+    kappa = sigma_max / sigma_min of dy/dx at one token of the probe, x and y the stream before and
+    after the block. For narrow streams all singular values are computed; for wide ones kappa is a
+    lower bound, and marked so.
+
+    ## Thresholds
+
+    ## Example
+
+    Block 3 of 6 writes -x into one channel, which ends as 0.
+
+    ## How to fix
+
+    In training: a smaller initial scale of the branch's last weights, or a learned branch scale
+    that starts near 0. In a ported or merged model: compare this block's weights with the
+    original's.
+
+    ## When it is wrong
+
+    The first blocks of trained models are extreme: the first layer of SmolLM2-135M has a kappa of
+    3e5, its others 150 to 4000. A finding at a single token may be that token's alone.
+
+    ## References
+
+    * Pennington et al., Resurrecting the Sigmoid in Deep Learning through Dynamical Isometry,
+      NeurIPS 2017 (arXiv 1711.04735).
+    * Zhang et al., Fixup Initialization, ICLR 2019 (arXiv 1901.09321).
+    """
+
+    code = "ND503"
+    name = "ill-conditioned-block"
+    since = "0.1"
+    needs = ("measurements.blocks",)
+    thresholds = (
+        Threshold(
+            name="kappa",
+            unit="sigma_max / sigma_min",
+            default=2.0**23,
+            meaning="a larger condition number is a warning",
+            source="float32 keeps 24 bits: such a matrix is singular to its precision "
+            "(IEEE 754-2019)",
+            low=1.0,
+        ),
+    )
+    fires_on = "sample_models/erasing_block.py:build"
+    silent_on = "sample_models/erasing_block.py:build_healthy"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding per kind of span: adds, layers."""
+        limit = limits["kappa"]
+        for span in ("add", "layer"):
+            blocks = _blocks(evidence, span)
+            sites = worst_first(
+                Site(id=add.id, value=block.kappa, stack=add.stack, layer=add.layer)
+                for add, block in blocks
+                if block.kappa is not None and block.kappa > limit
+            )
+            if sites:
+                worst = next(block for add, block in blocks if add.id == sites[0].id)
+                yield self._finding(evidence, sites, worst, limit)
+
+    def _finding(
+        self, evidence: Evidence, sites: tuple[Site, ...], block: Block, limit: float
+    ) -> Finding:
+        worst = sites[0]
+        least = "at least " if block.is_bound else ""
+        smallest = "" if block.sigma_min is None else f", least {number(block.sigma_min)}"
+        place = worst.id if block.span == "add" else f"layer {block.layer} of {worst.stack}"
+        many = f"{count(len(sites), block.span)}, {where(sites)}; worst " if len(sites) > 1 else ""
+        return self.finding(
+            f"the Jacobian of {many}{place} has kappa {least}{number(worst.value)} (threshold "
+            f"{number(limit)}): largest singular value {number(block.sigma_max)}{smallest}, at "
+            f"position {block.token.position} of sequence {block.token.sequence}",
+            ids=ids(sites),
+            severity="warning",
+            confidence="medium",
+            measured=(worst.value, limit),
+            advice=f"compare this block's weights with the original's; {see(evidence, worst.id)}",
+        )
+
+
+def _blocks(evidence: Evidence, span: str) -> list[tuple[ResidualAdd, Block]]:
+    """The blocks of this span, each with its last add."""
+    measured = evidence.measurements.blocks
+    last = {
+        (add.stack, add.layer): add
+        for add in sorted(evidence.architecture.residual_adds, key=lambda add: add.depth)
+    }
+    if span == "layer":
+        named = [(add, f"{stack}/layer#{layer}") for (stack, layer), add in last.items()]
+    else:
+        named = [(add, add.id) for add in evidence.architecture.residual_adds]
+    return [(add, measured[name]) for add, name in named if name in measured]

@@ -1,0 +1,123 @@
+"""ND501 ill-conditioned-norm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Finding, Severity
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class IllConditionedNorm(Rule):
+    """A norm passes some directions on thousands of times as strongly as others.
+
+    ## What it does
+
+    Names norms whose Jacobian has a large condition number at the typical token. What every norm
+    removes, the size and (LayerNorm) the mean, is left out: that is no defect.
+
+    ## Why it matters
+
+    Changes of the input along the weak directions hardly reach the branch, and the gradient along
+    them hardly comes back: those channels learn slowly whatever the optimiser does. In half
+    precision what they carry is rounded away in the first sum with the strong ones.
+
+    ## How it is measured
+
+    kappa = sigma_max / sigma_min of J = diag(gamma)/s (I - uu' - c zz') at sampled tokens, exactly,
+    by the secular equation; sigma_min is the least singular value that the norm does not suppress
+    by itself, s_(H-2) for LayerNorm and s_(H-1) for RMSNorm. The median over tokens is compared.
+    kappa is at most max |gamma| / min |gamma|, and 1 for a constant gain. Norms with dead gains are
+    left to ND201: their kappa is infinite, or as good as that.
+
+    ## Thresholds
+
+    ## Example
+
+    One gain of 300 among 63 of 0.05: kappa is 6000.
+
+    ## How to fix
+
+    Look at the gain: the largest and the smallest, and the same channels of the neighbouring norms.
+    One outlier among equal gains is ND202. Gains that shrank over the training were decayed: leave
+    them out of weight decay.
+
+    ## When it is wrong
+
+    Trained models silence channels through small gains, above all in their first layers: the first
+    norm of SmolLM2-135M has a kappa of 1460.
+
+    ## References
+
+    * Xiong et al., On Layer Normalization in the Transformer Architecture, ICML 2020
+      (arXiv 2002.04745), lemma 3: the Jacobian of LayerNorm.
+    * Golub, Some Modified Matrix Eigenvalue Problems, SIAM Review 15, 1973: the secular equation.
+    """
+
+    code = "ND501"
+    name = "ill-conditioned-norm"
+    since = "0.1"
+    needs = ("measurements.jacobians",)
+    thresholds = (
+        Threshold(
+            name="kappa",
+            unit="sigma_max / sigma_min",
+            default=2048,
+            meaning="a larger median over tokens is a warning",
+            source="float16 keeps 11 bits: beside a term 2048 times as large, one is rounded away "
+            "(IEEE 754-2019)",
+            low=1.0,
+        ),
+        Threshold(
+            name="kappa_notable",
+            unit="sigma_max / sigma_min",
+            default=256,
+            meaning="a larger median over tokens is mentioned",
+            source="bfloat16 keeps 8 bits: 2^8. Of the 99 norms of SmolLM2-135M, all-MiniLM-L6-v2 "
+            "and RXNMapper's ALBERT four are above it (2026)",
+            low=1.0,
+        ),
+    )
+    fires_on = "sample_models/gains.py:build_outlier"
+    silent_on = "sample_models/gains.py:build"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding per severity."""
+        high, low = limits["kappa"], limits["kappa_notable"]
+        sites = worst_first(_kappas(evidence))
+        severe = tuple(each for each in sites if each.value > high)
+        notable = tuple(each for each in sites if low < each.value <= high)
+        if severe:
+            yield self._finding(evidence, severe, "warning", high)
+        if notable:
+            yield self._finding(evidence, notable, "info", low)
+
+    def _finding(
+        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
+    ) -> Finding:
+        worst = sites[0]
+        jacobian = evidence.measurements.norms[worst.id].jacobian
+        largest = f", sigma_max {number(jacobian.sigma_max.median)}" if jacobian else ""
+        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
+        return self.finding(
+            f"kappa {number(worst.value)} in the median over tokens (threshold {number(limit)}), "
+            f"{many} {worst.id}{largest}",
+            ids=ids(sites),
+            severity=severity,
+            confidence="high",
+            measured=(worst.value, limit),
+            advice=f"look at the largest and the smallest gains of {worst.id}; "
+            f"{see(evidence, worst.id)}",
+        )
+
+
+def _kappas(evidence: Evidence) -> Iterator[Site]:
+    for norm in evidence.architecture.norms:
+        measured = evidence.measurements.norms.get(norm.id)
+        is_alive = norm.gain is None or norm.gain.dead == 0
+        if is_alive and measured and measured.jacobian and measured.jacobian.kappa:
+            yield site(norm, measured.jacobian.kappa.median)

@@ -1,0 +1,173 @@
+"""ND204 gain-offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import fmean
+
+from normdiag.evidence.architecture import Gain, Norm
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Finding
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, see, site, where
+from normdiag.rules.thresholds import Limits, Threshold
+
+BROAD = 8
+"""Features from which the signs of a gain say something."""
+
+
+class GainOffset(Rule):
+    """The gains of a model look as if a `1 +` were missing, or had been applied twice.
+
+    ## What it does
+
+    Looks at all norms together. It says so where most of them have many gains below zero, or where
+    nearly all of them have no gain that is not above one.
+
+    ## Why it matters
+
+    Some families store w and multiply by 1 + w (Gemma, Qwen3-Next, Nemotron); others store the gain
+    itself. A conversion that mixes the two up loads without a word. With the 1 missing every norm
+    puts out a part of what it should, with signs turned; with the 1 twice, about double. What the
+    model then writes is gibberish, or fluent and wrong.
+
+    ## How it is measured
+
+    Per LayerNorm and RMSNorm the effective gain gamma as found in the graph, and what the model
+    itself adds to the stored vector. A gain has signs turned where a fifth or more of it is
+    negative, or all of it is zero; it is too large throughout where its least is above 1 and its
+    mean above 1.5, since learned gains go below 1 in some channel. The shares of the norms of which
+    this is so are compared with the thresholds. A single norm proves nothing: the first norm of
+    SmolLM2-135M has 271 of its 576 gains below zero and is sound.
+
+    ## Thresholds
+
+    ## Example
+
+    A model whose norms hold w, drawn around 0 with deviation 0.1, as if it were the gain.
+
+    ## How to fix
+
+    Missing: add 1 to every norm weight when converting, or use the class that computes 1 + w.
+    Twice: subtract 1 when converting to a class that computes 1 + w, or use one that does not.
+
+    ## When it is wrong
+
+    A model whose norms all learned large gains is conceivable and was not seen yet: where the model
+    itself adds no 1, the confidence is low.
+
+    ## References
+
+    * Gemma Team, Gemma: Open Models Based on Gemini Research and Technology, 2024
+      (arXiv 2403.08295); `GemmaRMSNorm` of transformers computes `x * (1 + w)`.
+    * The 1 missing: github.com/linkedin/Liger-Kernel, issue 74 (2024);
+      github.com/pytorch/executorch, pull request 19901 (2026).
+    * The 1 twice: github.com/vllm-project/vllm, pull request 31464 (2025).
+    """
+
+    code = "ND204"
+    name = "gain-offset"
+    since = "0.1"
+    needs = ("gains",)
+    thresholds = (
+        Threshold(
+            name="missing_share",
+            unit="share of norms",
+            default=0.5,
+            meaning="gains with turned signs at a larger share of the norms are a warning",
+            source="our choice (2026): of 61 norms of SmolLM2-135M one has such gains, of "
+            "all-MiniLM-L6-v2 and RXNMapper's ALBERT none",
+            low=0.0,
+            high=1.0,
+        ),
+        Threshold(
+            name="doubled_share",
+            unit="share of norms",
+            default=0.9,
+            meaning="gains above 1 throughout at a larger share of the norms are a warning",
+            source="our choice (2026): a 1 that is applied twice is applied twice everywhere; of "
+            "SmolLM2-135M, all-MiniLM-L6-v2 and RXNMapper's ALBERT no norm has such gains",
+            low=0.0,
+            high=1.0,
+        ),
+    )
+    fires_on = "sample_models/gains.py:build_missing_one"
+    silent_on = "sample_models/gains.py:build"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """At most one finding."""
+        norms = [
+            norm
+            for norm in evidence.architecture.norms
+            if norm.gain is not None
+            and norm.gain.mean is not None
+            and norm.kind in ("layernorm", "rmsnorm")
+            and norm.features >= BROAD
+        ]
+        if len(norms) < 2:
+            return
+        missing = [norm for norm in norms if norm.gain and _turned(norm.gain, norm.features)]
+        doubled = [norm for norm in norms if norm.gain and _large(norm.gain)]
+        if len(missing) > limits["missing_share"] * len(norms):
+            yield self._missing(evidence, missing, len(norms), limits["missing_share"])
+        elif len(doubled) > limits["doubled_share"] * len(norms):
+            yield self._doubled(evidence, doubled, len(norms), limits["doubled_share"])
+
+    def _missing(
+        self, evidence: Evidence, norms: Sequence[Norm], total: int, limit: float
+    ) -> Finding:
+        gains = [norm.gain for norm in norms if norm.gain]
+        negative = sum(gain.negatives for gain in gains) / sum(norm.features for norm in norms)
+        outputs = [
+            seen.output_rms
+            for norm in norms
+            if (seen := evidence.measurements.norms.get(norm.id)) and seen.output_rms is not None
+        ]
+        size = f", mean output rms {number(fmean(outputs))}" if outputs else ""
+        sites = _sites(norms)
+        return self.finding(
+            f"the gains of {len(norms)} of {count(total, 'norm')} (threshold {number(limit)}) have "
+            f"signs turned, {where(sites)}: share of negative ones {number(negative)}, mean gain "
+            f"{number(_mean(gains))}{size}; a plain gain is about 1",
+            ids=ids(sites),
+            severity="warning",
+            confidence="medium",
+            measured=(len(norms) / total, limit),
+            advice="if the checkpoint stores w of 1 + w, add 1 to every norm weight or use the "
+            f"class that does; {see(evidence, sites[0].id)}",
+        )
+
+    def _doubled(
+        self, evidence: Evidence, norms: Sequence[Norm], total: int, limit: float
+    ) -> Finding:
+        gains = [norm.gain for norm in norms if norm.gain]
+        sites = _sites(norms)
+        adds = all(gain.offset == 1 for gain in gains)
+        why = "the model adds 1, and so may what made the checkpoint" if adds else "1 + w twice?"
+        return self.finding(
+            f"{len(norms)} of {count(total, 'norm')} (threshold {number(limit)}) have no gain of 1 "
+            f"or less, {where(sites)}: mean gain {number(_mean(gains))}; {why}",
+            ids=ids(sites),
+            severity="warning",
+            confidence="medium" if adds else "low",
+            measured=(len(norms) / total, limit),
+            advice="if the checkpoint stores the gain itself, subtract 1 from every norm weight or "
+            f"use a class that adds none; {see(evidence, sites[0].id)}",
+        )
+
+
+def _turned(gain: Gain, features: int) -> bool:
+    return gain.negatives >= features / 5 or gain.max_abs == 0
+
+
+def _large(gain: Gain) -> bool:
+    return gain.negatives == 0 and gain.min_abs > 1 and (gain.mean or 0.0) > 1.5
+
+
+def _mean(gains: Sequence[Gain]) -> float:
+    return fmean(gain.mean for gain in gains if gain.mean is not None)
+
+
+def _sites(norms: Sequence[Norm]) -> tuple[Site, ...]:
+    return tuple(site(norm, norm.gain.mean or 0.0) for norm in norms if norm.gain)

@@ -1,0 +1,102 @@
+"""ND106 narrow-norm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Finding
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.thresholds import Limits, Threshold
+
+REMOVED = {"layernorm": 2, "groupnorm": 2, "rmsnorm": 1, "l2norm": 1}
+"""Directions that a norm takes away: the size, and the mean where it is subtracted."""
+
+
+class NarrowNorm(Rule):
+    """A norm is taken over so few features that it removes much of what it is given.
+
+    ## What it does
+
+    Names norms over a handful of elements, with what is left of their input.
+
+    ## Why it matters
+
+    LayerNorm projects out the mean and the size: of H features H - 2 directions stay. At H = 4 half
+    of the information is gone, at H = 2 what is left is which of the two is larger, and at H = 1
+    the output is the bias. An RMSNorm keeps H - 1, so at H = 1 the sign. Group norms of few
+    channels at one position and norms per head in small models get there unnoticed.
+
+    ## How it is measured
+
+    From the number of elements that one statistic is taken over: the share of directions that the
+    norm removes, 2/H for LayerNorm and GroupNorm, 1/H for RMSNorm and L2 norms.
+
+    ## Thresholds
+
+    ## Example
+
+    A LayerNorm over 4 features.
+
+    ## How to fix
+
+    Normalise over more: the whole stream instead of one head, fewer groups. Or leave the norm out
+    where the features are few on purpose.
+
+    ## When it is wrong
+
+    Norms of a low rank that is meant (the step sizes of a state space model), and the last stage
+    of an image model that is probed with a small image, where a group has one position left.
+
+    ## References
+
+    * Gupta et al., Geometric Interpretation of Layer Normalization and a Comparative Analysis with
+      RMSNorm, 2024 (arXiv 2409.12951).
+    * Brody et al., On the Expressivity Role of LayerNorm in Transformers' Attention, Findings of
+      ACL 2023 (arXiv 2305.02582).
+    """
+
+    code = "ND106"
+    name = "narrow-norm"
+    since = "0.1"
+    needs = ("architecture.norms",)
+    thresholds = (
+        Threshold(
+            name="removed",
+            unit="share of directions",
+            default=0.25,
+            meaning="a norm that removes a larger share is a warning",
+            source="our choice (2026): LayerNorm below 8 features, RMSNorm below 4; heads of 8 "
+            "features, the smallest in use, stay silent",
+            low=0.0,
+            high=1.0,
+        ),
+    )
+    fires_on = "sample_models/other_axes.py:build_narrow"
+    silent_on = "sample_models/other_axes.py:build"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding."""
+        limit = limits["removed"]
+        sites: tuple[Site, ...] = worst_first(
+            site(norm, min(1.0, REMOVED[norm.kind] / norm.features))
+            for norm in evidence.architecture.norms
+            if norm.kind in REMOVED and REMOVED[norm.kind] > limit * norm.features
+        )
+        if not sites:
+            return
+        worst = sites[0]
+        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
+        yield self.finding(
+            f"a norm over {count(norm.features, 'feature')} removes {number(worst.value)} of the "
+            f"directions (threshold {number(limit)}) {many} {worst.id} ({norm.kind})",
+            ids=ids(sites),
+            severity="warning",
+            confidence="high",
+            measured=(worst.value, limit),
+            advice=f"normalise over more features, or leave the norm out; "
+            f"{see(evidence, worst.id)}",
+        )
