@@ -6,9 +6,10 @@ import io
 
 from rich.console import Console
 
-from normdiag.render.formats import FORMATS, View
+from normdiag.render.formats import FORMATS, SERIES, View
 from normdiag.render.interface import Options
 from normdiag.report.report import Report
+from normdiag.report.series import Series
 
 
 def written(
@@ -35,3 +36,15 @@ def written(
     FORMATS[view][format](report, console, options)
     file.flush()
     return raw.getvalue().decode(encoding)
+
+
+def written_series(
+    series: Series,
+    format: str = "text",
+    *,
+    options: Options = Options(),  # noqa: B008 - frozen
+) -> str:
+    """Render several reports, plain and 80 columns wide."""
+    file = io.StringIO()
+    SERIES[format](series, Console(file=file, width=80, _environ={}), options)
+    return file.getvalue()

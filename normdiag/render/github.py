@@ -62,7 +62,7 @@ def _finding(target: str, finding: Finding, standing: Standing | None) -> str:
     known = standing is not None and standing.state == "known"
     command = "notice" if known else _COMMANDS[finding.severity]
     text = "; ".join(said)
-    return _annotation(command, f"{finding.code} {finding.name}", f"{text}\n{finding.advice}")
+    return _annotation(command, f"{finding.code} {finding.name}", f"{text}\ndo: {finding.advice}")
 
 
 def _annotation(command: str, title: str, message: str) -> str:

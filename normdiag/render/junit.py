@@ -67,43 +67,40 @@ def _of_entry(entry: Entry) -> Iterator[xml.Element]:
     if entry.report is not None:
         yield from _cases(entry.report)
     elif entry.failure is not None:
-        case = xml.Element("testcase", name="the target is loaded and run")
-        error = xml.SubElement(case, "error", message=spelled(entry.failure.what), type="error")
-        error.text = spelled(entry.failure.hint or "")
+        case = _case("report", "error", entry.failure.what)
+        case[0].text = spelled(entry.failure.hint or "")
         yield case
 
 
 def _cases(report: Report) -> Iterator[xml.Element]:
     by_rule: dict[str, list[tuple[Finding, Standing | None]]] = {}
     for finding, standing in standing_of(report):
-        by_rule.setdefault(f"{finding.code} {finding.name}", []).append((finding, standing))
-    for name, found in by_rule.items():
-        yield _of_rule(name, found)
-    for code in report.rules.passed:
-        yield xml.Element("testcase", name=visible(code))
-    for skip in report.rules.skipped:
-        yield _with(f"{skip.code} {skip.name}", "skipped", skip.why)
+        by_rule.setdefault(finding.code, []).append((finding, standing))
+    rules = [_of_rule(code, found) for code, found in by_rule.items()]
+    rules += [_case(code) for code in report.rules.passed]
+    rules += [_case(skip.code, "skipped", skip.why) for skip in report.rules.skipped]
+    yield from sorted(rules, key=lambda case: case.attrib["name"])
     if report.check is None:
         return
     for bounded in report.check.bounds:
-        tag = {"broken": "failure", "unknown": "failure"}.get(bounded.state)
-        yield _with(f"{bounded.bound} {bounded.path}", tag, bounded.why)
+        tag = None if bounded.state == "kept" else "failure"
+        yield _case(f"{bounded.bound} {bounded.path}", tag, bounded.why)
     if report.check.require_complete:
         lacking = report.check.lacking
-        tag = "failure" if lacking else None
-        yield _with("the evidence is complete", tag, "; ".join(lacking))
+        yield _case("complete evidence", "failure" if lacking else None, "; ".join(lacking))
 
 
-def _of_rule(name: str, found: list[tuple[Finding, Standing | None]]) -> xml.Element:
+def _of_rule(code: str, found: list[tuple[Finding, Standing | None]]) -> xml.Element:
     """A failure where a finding fails the check; else what was found is told as output."""
     failing = [pair for pair in found if pair[1] is not None and pair[1].fails]
-    case = xml.Element("testcase", name=visible(name))
-    if failing:
-        first = failing[0][0]
-        told = {"message": spelled(first.message), "type": first.severity}
-        xml.SubElement(case, "failure", told).text = _told(failing)
-    else:
+    if not failing:
+        case = _case(code)
         xml.SubElement(case, "system-out").text = _told(found)
+        return case
+    first = failing[0][0]
+    case = _case(code, "failure", f"{first.name}: {first.message}")
+    case[0].set("type", first.severity)
+    case[0].text = _told(failing)
     return case
 
 
@@ -119,7 +116,8 @@ def _told(found: list[tuple[Finding, Standing | None]]) -> str:
     return "\n".join(lines)
 
 
-def _with(name: str, tag: str | None, why: str) -> xml.Element:
+def _case(name: str, tag: str | None = None, why: str = "") -> xml.Element:
+    """A test case that passed, or with `tag` and the reason one that did not."""
     case = xml.Element("testcase", name=visible(name))
     if tag is not None:
         xml.SubElement(case, tag, message=spelled(why))

@@ -23,7 +23,7 @@ from normdiag.report.report import Report
 from normdiag.report.series import Entry, Series
 
 _PLACES = 4
-_PLAIN = re.compile(r"[\w.,:;()%+='\"×-]*")
+_PLAIN = re.compile(r"[\w.,:;()\[\]%+='\"×-]*")
 
 
 def render(report: Report, console: Console, options: Options) -> None:
@@ -56,7 +56,7 @@ def words(text: str) -> str:
 
 def _word(word: str) -> str:
     if _PLAIN.fullmatch(word) and "_" not in word and "www." not in word.lower():
-        return word
+        return word.replace("[", "\\[").replace("]", "\\]")
     head = re.match(r"\(*", word)
     start = head.end() if head else 0
     end = len(word.rstrip(".,:;)"))
@@ -91,7 +91,7 @@ def _findings(report: Report, options: Options) -> Iterator[str]:
     yield "<details><summary>What was found, and what to do</summary>"
     yield ""
     for finding, _ in pairs:
-        said = f"{words(finding.message)}. {words(finding.advice)}"
+        said = f"{words(finding.message)}. Do: {words(finding.advice)}"
         yield f"* **{code(finding.code)} {words(finding.name)}**: {said}"
     yield ""
     yield "</details>"

@@ -141,7 +141,7 @@ def _result(report: Report, finding: Finding, index: int | None, standing: Stand
     result: Json = {
         "ruleId": visible(finding.code),
         "level": LEVELS[finding.severity],
-        "message": _message(f"{finding.message}. {finding.advice}"),
+        "message": _message(f"{finding.message}. Do: {finding.advice}"),
         "locations": [_location(report.subject.target, finding.ids)],
         # The second is the one by which GitHub tells alerts on one line apart.
         "partialFingerprints": {"codeAndIds/v1": mark, "primaryLocationLineHash": f"{mark}:1"},

@@ -62,7 +62,8 @@ def _reasons(report: Report, check: Check) -> Iterator[str]:
         if codes:
             new = "" if check.baseline is None else "new or worse "
             named = ", ".join(dict.fromkeys(visible(code) for code in codes))
-            yield f"{count(len(codes), new + severity)} ({named})"
+            noun = "note" if severity == "info" else severity
+            yield f"{count(len(codes), new + noun)} ({named})"
     wanted = "broken" if check.exit_code == 1 else "unknown"
     yield from (visible(each.why) for each in check.bounds if each.state == wanted)
     if check.exit_code != 1 and check.require_complete:

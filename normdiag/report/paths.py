@@ -174,9 +174,7 @@ def _named(values: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
 def worst(values: tuple[Value, ...], bound: Literal["max", "min"]) -> Value | None:
     """The value most past a bound, NaN before all others; None where none was measured."""
     sign = 1.0 if bound == "max" else -1.0
-
-    def badness(value: tuple[float, Value]) -> float:
-        return math.inf if math.isnan(value[0]) else sign * value[0]
-
     known = [(value.number, value) for value in values if value.number is not None]
-    return max(known, key=badness)[1] if known else None
+    if not known:
+        return None
+    return max(known, key=lambda each: (math.isnan(each[0]), sign * each[0]))[1]

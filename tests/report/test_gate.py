@@ -1,4 +1,4 @@
-"""A finding fails the gate at its severity and at milder settings."""
+"""The gate: findings by severity and beside a baseline, bounds, missing evidence."""
 
 from __future__ import annotations
 
@@ -7,25 +7,99 @@ from dataclasses import replace
 import pytest
 
 from normdiag.errors import ExitCode
-from normdiag.report.gate import reached
+from normdiag.findings import Skip
+from normdiag.report.bounds import Bound
+from normdiag.report.gate import Gate, checked, reached
+from normdiag.report.paths import parse
+from tests.hostile import broken
 from tests.reports import bert, llama
 
+SEVERITIES = [
+    ("error", {"error", "warning", "info"}),
+    ("warning", {"warning", "info"}),
+    ("info", {"info"}),
+]
 
-@pytest.mark.parametrize(
-    ("severity", "failing"),
-    [
-        ("error", {"error", "warning", "info"}),
-        ("warning", {"warning", "info"}),
-        ("info", {"info"}),
-    ],
-)
-def test_a_finding_fails_at_its_severity_and_below(severity, failing):
+
+def judged(severity):
     (finding,) = llama().findings
-    report = replace(llama(), findings=(replace(finding, severity=severity),))
+    return replace(llama(), findings=(replace(finding, severity=severity),))
+
+
+@pytest.mark.parametrize(("severity", "failing"), SEVERITIES)
+def test_a_finding_fails_at_its_severity_and_below(severity, failing):
+    report = judged(severity)
     for fail_on in ("error", "warning", "info", "never"):
         expected = ExitCode.GATE_FAILED if fail_on in failing else ExitCode.PASSED
         assert reached(report, fail_on) is expected
+        check = checked(report, Gate(fail_on=fail_on)).check
+        assert check.exit_code == expected
+        assert [standing.fails for standing in check.standings] == [fail_on in failing]
 
 
 def test_without_findings_nothing_fails():
     assert reached(bert(), "info") is ExitCode.PASSED
+    assert checked(bert(), Gate(fail_on="info")).check.exit_code == ExitCode.PASSED
+
+
+def test_what_the_baseline_has_does_not_fail_and_what_is_worse_does():
+    report, gate = llama(), Gate(fail_on="warning")
+    known = checked(report, gate, report, "old.json").check
+    assert known.exit_code == ExitCode.PASSED
+    assert (known.baseline.path, known.baseline.gone, known.baseline.note) == ("old.json", (), None)
+    milder = replace(report, findings=(replace(report.findings[0], value=2000.0),))
+    worse = checked(report, gate, milder).check
+    assert worse.exit_code == ExitCode.GATE_FAILED
+    assert [standing.state for standing in worse.standings] == ["worse"]
+    lenient = checked(report, replace(gate, margin=1000.0), milder).check
+    assert lenient.exit_code == ExitCode.PASSED
+    better = checked(milder, gate, report).check
+    assert better.exit_code == ExitCode.PASSED
+    gone = checked(replace(report, findings=()), gate, report).check
+    assert gone.baseline.gone == report.findings
+
+
+def test_a_baseline_of_another_model_is_told():
+    assert "another" in checked(llama(), Gate(), bert(), "x").check.baseline.note
+
+
+def test_a_baseline_that_could_not_be_judged_is_told():
+    (finding,) = llama().findings
+    skip = Skip(code=finding.code, name=finding.name, why="nothing was run")
+    before = replace(llama(), findings=(), rules=replace(llama().rules, skipped=(skip,)))
+    (standing,) = checked(llama(), Gate(), before).check.standings
+    assert standing.state == "new"
+    assert "could not be judged by this rule: nothing was run" in standing.why
+
+
+@pytest.mark.parametrize(
+    ("path", "limit", "complete", "code"),
+    [
+        ("measurements.growth.total", 1e9, False, 0),
+        ("measurements.growth.total", 1.0, False, 1),
+        ("measurements.gradients.global_norm", 1e9, False, 4),  # was not measured: no pass
+        ("measurements.growth.over_init", 1.0, False, 4),
+        ("measurements.stream.token_cosine", 1e9, True, 0),
+    ],
+)
+def test_bounds_decide_whatever_the_findings_are(path, limit, complete, code):
+    gate = Gate(
+        fail_on="never", require_complete=complete, bounds=(Bound(parse(path), "max", limit),)
+    )
+    assert checked(llama(), gate).check.exit_code == code
+
+
+def test_a_bound_that_was_measured_in_part_is_incomplete_only_where_all_is_asked_for():
+    bound = Bound(parse("measurements.stream.token_cosine"), "max", 1e9)
+    report = replace(broken(), rules=llama().rules, coverage=llama().coverage, findings=())
+    for complete, code in ((False, ExitCode.PASSED), (True, ExitCode.INCOMPLETE)):
+        gate = Gate(require_complete=complete, bounds=(bound,))
+        assert checked(report, gate).check.exit_code == code
+
+
+def test_missing_evidence_counts_where_it_is_asked_for_and_after_a_finding():
+    assert checked(bert(), Gate()).check.exit_code == ExitCode.PASSED
+    strict = checked(bert(), Gate(require_complete=True)).check
+    assert strict.exit_code == ExitCode.INCOMPLETE
+    assert strict.lacking == ("ND401: needs 8 layers, has 3",)
+    assert checked(broken(), Gate(require_complete=True)).check.exit_code == ExitCode.GATE_FAILED

@@ -1,0 +1,119 @@
+"""Paths into a report: what they lead to, and what they say where they lead nowhere."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from normdiag.errors import UsageError
+from normdiag.report.paths import Value, parse, worst
+from tests.reports import bert, encoder_decoder, llama
+
+
+def values(path, report):
+    return {value.at: value.number for value in parse(path).values(report)}
+
+
+def test_ids_are_passed_over_and_named_in_what_is_found():
+    report = encoder_decoder()
+    assert values("measurements.growth.total", report) == {
+        "measurements.growth[encoder.block].total": 2.0,
+        "measurements.growth[decoder.block].total": 2.4,
+    }
+    found = values("measurements.norms.eps_share.max", report)
+    assert len(found) == len(report.measurements.norms)
+    id = report.architecture.norms[0].id
+    assert found[f"measurements.norms[{id}].eps_share.max"] == (
+        report.measurements.norms[id].eps_share.max
+    )
+
+
+def test_an_id_in_brackets_is_one_entry():
+    path = "measurements.stream[model.layers.3/add#0].out_norm.max"
+    report = llama(4)
+    assert values(path, report) == {
+        path: report.measurements.stream["model.layers.3/add#0"].out_norm.max
+    }
+    path = "architecture.norms[model.norm].gain.max_abs"
+    assert values(path, report) == {path: report.architecture.norms[-1].gain.max_abs}
+
+
+def test_an_id_may_hold_dots_equals_signs_and_brackets():
+    id = "a[0].b]=c.d"
+    report = llama(2)
+    growth = report.measurements.growth["model.layers"]
+    report = replace(report, measurements=replace(report.measurements, growth={id: growth}))
+    path = f"measurements.growth[{id}].total"
+    assert values("measurements.growth.total", report) == {path: growth.total}
+    assert parse("measurements.growth[x=y].total").steps[1].id == "x=y"
+
+
+def test_lists_of_numbers_and_numbers_by_name_are_followed_to_the_end():
+    found = values("measurements.norms.top_channels", llama(1))
+    assert list(found.values()) == [412, 7, 96] * 3
+    assert values("measurements.weights.dtypes", llama(1)) == {
+        "measurements.weights.dtypes[F32]": 272
+    }
+    assert list(values("trace.out_norm", llama(1)).values()) == [None]
+
+
+def test_what_was_not_measured_is_none():
+    assert values("measurements.growth.rate", bert()) == {
+        "measurements.growth[bert.encoder.layer].rate": None
+    }
+    assert values("measurements.gradients.global_norm", llama()) == {"measurements.gradients": None}
+    empty = replace(llama(), measurements=replace(llama().measurements, growth={}))
+    assert values("measurements.growth.total", empty) == {}
+
+
+def test_an_id_that_is_not_there_names_the_nearest():
+    (value,) = parse("measurements.growth[model.layer].total").values(llama())
+    assert value == Value("measurements.growth[model.layer]", None, ("model.layers",))
+
+
+@pytest.mark.parametrize(
+    ("path", "what", "hint"),
+    [
+        ("measurements.grwoth.total", "measurements has no 'grwoth'", "measurements has growth"),
+        ("measurement.growth.total", "the report has no 'measurement'", "measurements"),
+        ("measurements.growth.model.layers.total", "has no 'model'", "goes in brackets"),
+        ("measurements.growth", "is no number", "measurements.growth.total"),
+        ("measurements.growth.law", "is no number", "measurements.growth.total"),
+        ("measurements.head_input[a].rms", "head_input has no ids", "brackets"),
+        ("subject.parameters.x", "has no 'x'", "ends it"),
+        ("measurements.growth[model.layers", "cannot be read from 'growth[model", "brackets"),
+        ("measurements..growth", "cannot be read from '.growth'", "dots"),
+        ("", "is no path", "dots"),
+    ],
+)
+def test_what_leads_nowhere_is_refused_with_what_is_near(path, what, hint):
+    with pytest.raises(UsageError) as caught:
+        parse(path)
+    assert what in caught.value.what
+    assert hint in caught.value.hint
+
+
+def test_every_documented_number_has_a_path():
+    for path in (
+        "measurements.norms.jacobian.kappa.max",
+        "measurements.blocks.kappa",
+        "measurements.gradients.stream",
+        "measurements.gradients.groups",
+        "measurements.closure.max_rel_error",
+        "measurements.replay.max_rel_error",
+        "subject.parameters",
+        "subject.probe.tokens",
+    ):
+        assert parse(path).text == path
+
+
+def test_the_worst_is_the_largest_or_the_smallest_and_nan_before_all():
+    numbers = [Value("a", 1.0), Value("b", None), Value("c", math.inf), Value("d", -2.0)]
+    assert worst(tuple(numbers), "max").at == "c"
+    assert worst(tuple(numbers), "min").at == "d"
+    assert worst((*numbers, Value("e", math.nan)), "max").at == "e"
+    assert worst((*numbers, Value("e", math.nan)), "min").at == "e"
+    assert worst((Value("b", None),), "max") is None
+    assert worst((), "min") is None

@@ -1,0 +1,115 @@
+"""Several reports in one document."""
+
+from __future__ import annotations
+
+import json
+import random
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from normdiag.errors import ExitCode, ReportError
+from normdiag.report import schema, v1
+from normdiag.report.gate import Gate, checked
+from normdiag.report.report import load_report
+from normdiag.report.series import Entry, Failure, Series, exit_code, load, natural, worst
+from tests import evil
+from tests.hostile import broken
+from tests.reports import bert, llama
+
+
+def failure(code):
+    return Entry(target="x", failure=Failure(what="what", hint=None, exit_code=code))
+
+
+def entries():
+    return (
+        Entry(target="ckpt-2", report=checked(llama(2), Gate())),
+        failure(3),
+        Entry(target="ckpt-10", report=checked(broken(), Gate(), llama(2), "a.json")),
+    )
+
+
+def test_saved_and_loaded_it_is_the_same(tmp_path):
+    series = Series(exit_code=3, reports=entries())
+    series.save(tmp_path / "all.json")
+    assert v1.dumps(load(tmp_path / "all.json")) == v1.dumps(series)  # NaN is not equal to itself
+    assert list(json.loads((tmp_path / "all.json").read_text())) == [
+        "schema_version",
+        "exit_code",
+        "reports",
+    ]
+    llama(2).save(tmp_path / "one.json")
+    assert load(tmp_path / "one.json") == llama(2)
+
+
+def test_where_one_report_is_wanted_several_are_refused(tmp_path):
+    Series(exit_code=0, reports=()).save(tmp_path / "all.json")
+    with pytest.raises(ReportError, match="several targets"):
+        load_report(tmp_path / "all.json")
+
+
+def test_a_newer_minor_version_is_read_and_a_newer_major_one_is_not(tmp_path):
+    path = tmp_path / "all.json"
+    Series(exit_code=0, reports=entries()[:1]).save(path)
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"schema_version": "1.9", "more": 1}))
+    assert load(path).reports == entries()[:1]
+    path.write_text(json.dumps(document | {"schema_version": "2.0"}))
+    with pytest.raises(ReportError, match=r"schema version 2\.0"):
+        load(path)
+    path.write_text(json.dumps(document | {"reports": [{}]}))
+    with pytest.raises(ReportError, match="reports > 0 > target"):
+        load(path)
+
+
+def test_the_committed_schema_is_the_generated_one():
+    """Write it anew with schema.SERIES.write_text(schema.generate_series())."""
+    assert schema.SERIES.read_text(encoding="utf-8") == schema.generate_series()
+
+
+def test_a_series_keeps_to_the_schema(tmp_path):
+    report, series = (
+        json.loads(path.read_text(encoding="utf-8")) for path in (schema.COMMITTED, schema.SERIES)
+    )
+    registry = Registry().with_resource(schema.COMMITTED.name, Resource.from_contents(report))
+    validator = Draft202012Validator(series, registry=registry)
+    for reports in (entries(), evil.series("\x1b").reports):
+        Series(exit_code=3, reports=reports).save(tmp_path / "all.json")
+        document = json.loads((tmp_path / "all.json").read_text())
+        validator.validate(document)
+        document["reports"][0]["report"]["findings"] = 3
+        assert not validator.is_valid(document)
+
+
+def test_numbers_in_names_count_as_numbers():
+    names = ["ckpt-1", "ckpt-2", "ckpt-10", "ckpt-10/", "ckpt-100-a2", "ckpt-100-a10", "last"]
+    shuffled = random.Random(0).sample(names, len(names))
+    assert sorted(shuffled, key=natural) == names
+    assert natural("9" * 5000)
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        ((), 0),
+        ((0, 0), 0),
+        ((0, 4), 4),
+        ((4, 1), 1),
+        ((1, 2), 2),
+        ((3, 1, 2), 3),
+        ((3, 5), 5),
+    ],
+)
+def test_the_worst_exit_code_counts(codes, code):
+    assert worst(tuple(failure(each) for each in codes)) == code
+
+
+def test_the_exit_code_of_a_report_is_that_of_its_check():
+    assert [exit_code(entry) for entry in entries()] == [
+        ExitCode.PASSED,
+        ExitCode.TARGET,
+        ExitCode.GATE_FAILED,
+    ]
+    assert exit_code(Entry(target="x", report=bert())) == ExitCode.PASSED
