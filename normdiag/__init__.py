@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Comparison": "normdiag.report.compare.comparison",
     "NormdiagError": "normdiag.errors",
     "Options": "normdiag.options",
     "Report": "normdiag.report.report",
+    "compare": "normdiag.api",
     "declare_norm": "normdiag.capture.declared",
     "declare_residual_add": "normdiag.capture.declared",
     "inspect": "normdiag.api",
@@ -26,9 +28,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "Comparison",
     "NormdiagError",
     "Options",
     "Report",
+    "compare",
     "declare_norm",
     "declare_residual_add",
     "inspect",
@@ -37,10 +41,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from normdiag.api import inspect, trace
+    from normdiag.api import compare, inspect, trace
     from normdiag.capture.declared import declare_norm, declare_residual_add
     from normdiag.errors import NormdiagError
     from normdiag.options import Options
+    from normdiag.report.compare.comparison import Comparison
     from normdiag.report.report import Report, load_report
 
 

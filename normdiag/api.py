@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from normdiag.options import Options
+    from normdiag.report.compare.comparison import Comparison
     from normdiag.report.report import Report
 
 
@@ -44,6 +45,32 @@ def trace(target: str | nn.Module, **options: Any) -> Report:
             "the structure only was asked for, and a trace is of values", "inspect it instead"
         )
     return pipeline.trace(target, options=asked)
+
+
+def compare(
+    a: str | nn.Module | Report,
+    b: str | nn.Module | Report,
+    *,
+    second: dict[str, Any] | None = None,
+    **options: Any,
+) -> Comparison:
+    """Compare two targets on the same inputs, two reports, or one with the other.
+
+    Args:
+        a: a target as for `inspect`, a `Report`, or the path of a saved one (`.json`).
+        b: the same.
+        second: options for `b` where they differ, such as `{"dtype": "float16"}`.
+        **options: the fields of `normdiag.Options`; `measure` is ("stream", "norms") unless stated.
+
+    Raises:
+        ReportError: a file that is no report. Beside it, the errors of `inspect`.
+    """
+    from normdiag import pipeline
+
+    options.setdefault("measure", ("stream", "norms"))
+    return pipeline.compare(
+        a, b, options=_options(options), second=_options(options | (second or {}))
+    )
 
 
 def _options(given: dict[str, Any]) -> Options:

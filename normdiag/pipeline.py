@@ -1,19 +1,28 @@
-"""inspect() and trace(): the only place where observing and judging meet."""
+"""inspect(), trace() and compare(): the only place where observing and judging meet."""
 
 from __future__ import annotations
 
+import gc
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normdiag.options import Options
 from normdiag.progress import Progress, Silent
-from normdiag.report.report import Report
+from normdiag.report.compare.compare import compare as compare_reports
+from normdiag.report.compare.comparison import Comparison
+from normdiag.report.compare.pairing import pair
+from normdiag.report.compare.rounding import Rounding
+from normdiag.report.report import Report, load_report
 from normdiag.rules.engine import judge
 from normdiag.sources.interface import Loaded, Request, ShapesOnly, WeightsOnly
 from normdiag.sources.load import load
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from normdiag.evidence.evidence import Evidence
+    from normdiag.measure.snapshot import Snapshot
 
 
 def inspect(
@@ -30,11 +39,82 @@ def trace(
     return _report(target, options or Options(), progress or Silent(), with_tokens=True)
 
 
+def compare(
+    a: str | nn.Module | Report,
+    b: str | nn.Module | Report,
+    *,
+    options: Options | None = None,
+    second: Options | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare two targets, two reports (also given as .json files), or one with the other.
+
+    Two targets are run on the same inputs, one after the other, and their values compared. `second`
+    are the options for `b` where they are others.
+    """
+    options, watch = options or Options(), progress or Silent()
+    second = second or options
+    a, b = _opened(a), _opened(b)
+    if isinstance(a, Report) or isinstance(b, Report):
+        return compare_reports(_report_of(a, options, watch), _report_of(b, second, watch))
+    return _compare_models(a, b, options, second, watch)
+
+
+def _opened(side: str | nn.Module | Report) -> str | nn.Module | Report:
+    return load_report(side) if isinstance(side, str) and side.endswith(".json") else side
+
+
+def _report_of(side: str | nn.Module | Report, options: Options, progress: Progress) -> Report:
+    """A saved report is judged afresh, so that the same rules have judged both."""
+    if isinstance(side, Report):
+        return _judged(side.to_evidence(), options)
+    return _report(side, options, progress, with_tokens=False)
+
+
+def _compare_models(
+    a: str | nn.Module, b: str | nn.Module, options: Options, second: Options, progress: Progress
+) -> Comparison:
+    loaded = _load(a, options, progress)
+    from normdiag.measure.differences import differences
+    from normdiag.measure.shared_probe import shared
+    from normdiag.measure.snapshot import Snapshot
+
+    mine, theirs = Snapshot(), Snapshot()
+    first = _seen(loaded, a, options, progress, snapshot=mine)
+    del loaded  # one model at a time
+    gc.collect()
+    loaded = _load(b, second, progress)
+    inputs, note = shared(loaded, mine.batches)
+    if inputs is not None:
+        second = replace(second, inputs=inputs, texts=None, ids=None, chat=False)
+    other = _seen(loaded, b, second, progress, snapshot=theirs)
+    if inputs is not None:
+        probe, special = first.subject.probe, first.subject.special_tokens
+        subject = replace(other.subject, probe=probe, special_tokens=special)
+        other = replace(other, subject=subject)
+    pairs = pair(first, other, Rounding.of(first.subject, other.subject))
+    adds = [] if inputs is None else [(x.id, y.id) for x, y in pairs.adds]
+    seen = differences(mine, theirs, adds, [(x.id, y.id) for x, y in pairs.norms])
+    return compare_reports(first, other, seen, note)
+
+
 def _report(
     target: str | nn.Module, options: Options, progress: Progress, *, with_tokens: bool
 ) -> Report:
     # a target that cannot be loaded is told before torch is imported
     loaded = _load(target, options, progress)
+    return _seen(loaded, target, options, progress, with_tokens=with_tokens)
+
+
+def _seen(
+    loaded: Loaded,
+    target: str | nn.Module,
+    options: Options,
+    progress: Progress,
+    *,
+    with_tokens: bool = False,
+    snapshot: Snapshot | None = None,
+) -> Report:
     from normdiag.measure.observe import observe, observe_weights
     from normdiag.measure.structure_only import observe_shapes, observe_structure
 
@@ -46,7 +126,13 @@ def _report(
     elif loaded.mode == "structure-only":
         evidence = observe_structure(loaded, name, options, progress)
     else:
-        evidence = observe(loaded, name, options, progress, with_tokens=with_tokens)
+        evidence = observe(
+            loaded, name, options, progress, with_tokens=with_tokens, snapshot=snapshot
+        )
+    return _judged(evidence, options)
+
+
+def _judged(evidence: Evidence, options: Options) -> Report:
     judgement = judge(
         evidence, select=options.select, ignore=options.ignore, thresholds=options.thresholds
     )

@@ -15,6 +15,7 @@ import typer
 from normdiag import __version__
 from normdiag.cli.check import check
 from normdiag.cli.commandline import Commands
+from normdiag.cli.compare import compare
 from normdiag.cli.gather import flat
 from normdiag.cli.help import Sectioned
 from normdiag.cli.inspect import inspect
@@ -27,7 +28,7 @@ from normdiag.errors import ExitCode, NormdiagError
 
 Command = Callable[..., None]
 
-COMMANDS: tuple[Command, ...] = (inspect, trace, check, render, rules, schema)
+COMMANDS: tuple[Command, ...] = (inspect, trace, check, compare, render, rules, schema)
 
 # What a shell reports for a program that these signals end; neither is among our own codes.
 INTERRUPTED = 128 + 2

@@ -1,4 +1,4 @@
-"""What `inspect`, `trace` and `check` have in common: from a target to its report."""
+"""What the commands that run models have in common: from targets to a report or a comparison."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import typer
 from normdiag.cli import request
 from normdiag.cli.commandline import typed
 from normdiag.cli.costs import told
-from normdiag.cli.options import Observing
+from normdiag.cli.options import Comparing, Observing
 from normdiag.cli.progress import shown
 from normdiag.cli.quiet import quiet
 from normdiag.config import Settings
 from normdiag.errors import LoadError
 from normdiag.progress import Silent
+from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
 
 
@@ -40,6 +41,21 @@ def observe(
         run = pipeline.trace if work is Work.TRACE else pipeline.inspect
         with _needing_torch(), shown() as bar, told(bar or Silent(), verbose=verbose) as progress:
             return run(target, options=options, progress=progress)
+
+
+def compare_targets(
+    pair: tuple[str, str], comparing: Comparing, settings: Settings, context: typer.Context
+) -> Comparison:
+    """Run the pipeline on both; whatever is printed meanwhile goes to stderr."""
+    verbose = context.params["verbose"]
+    with quiet(verbose=verbose):
+        options = request.options(comparing.observing, settings, typed(context))
+        second = request.second(options, comparing.second)
+
+        from normdiag import pipeline
+
+        with _needing_torch(), shown() as bar, told(bar or Silent(), verbose=verbose) as progress:
+            return pipeline.compare(*pair, options=options, second=second, progress=progress)
 
 
 @contextmanager

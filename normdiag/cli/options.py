@@ -29,6 +29,14 @@ TargetsOrReports = Annotated[
         show_default=False,
     ),
 ]
+TargetOrReport = Annotated[
+    str,
+    typer.Argument(
+        metavar="TARGET_OR_REPORT",
+        help="A target, as for inspect, or a saved report: a file that ends in .json.",
+        show_default=False,
+    ),
+]
 Sites = Annotated[
     list[str] | None,
     typer.Option(
@@ -165,6 +173,33 @@ class Observing:
     loading: Loading = Loading()
     probe: Probe = Probe()
     measuring: Measuring = Measuring()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Second:
+    """Second target."""
+
+    b_dtype: Annotated[
+        Dtype | None,
+        typer.Option(metavar=_choices(Dtype), help="Cast B to this."),
+    ] = None
+    b_device: Annotated[str | None, typer.Option(metavar="NAME", help="Run B there.")] = None
+    b_revision: Annotated[
+        str | None,
+        typer.Option(metavar="REV", help="Branch, tag or commit of B on the hub."),
+    ] = None
+    b_adapter: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Merge this LoRA into B (peft)."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparing:
+    """How both targets are observed, and how the second otherwise."""
+
+    observing: Observing = Observing()
+    second: Second = Second()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,10 +15,11 @@ from normdiag.cli.options import Format, Output
 from normdiag.cli.stdout import stdout
 from normdiag.errors import UsageError
 from normdiag.findings import Severity
-from normdiag.render.formats import FORMATS, SERIES
+from normdiag.render.formats import COMPARISONS, FORMATS, SERIES
 from normdiag.render.interface import Options, RulePage
 from normdiag.render.verdict import headline, outcome
 from normdiag.report import atomic
+from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
 from normdiag.report.series import Entry, Series
 
@@ -60,6 +61,27 @@ def deliver_series(series: Series, output: Output) -> None:
     outcomes = Counter(_outcome(entry) for entry in series.reports)
     counts = ", ".join(f"{many} {outcome}" for outcome, many in outcomes.items())
     _say(f"{_many(len(series.reports), 'target')}: {counts}", output)
+
+
+def require_comparable(output: Output) -> None:
+    """Refuse a format that a comparison has not, before anything is loaded."""
+    if output.format not in COMPARISONS:
+        raise UsageError(
+            f"a comparison cannot be written as {output.format}",
+            f"there are {', '.join(COMPARISONS)}",
+        )
+
+
+def deliver_comparison(comparison: Comparison, output: Output) -> None:
+    """Write a comparison likewise."""
+    if output.json is not None:
+        comparison.save(output.json)
+    options = _options(output)
+    _write(output, lambda console: COMPARISONS[output.format](comparison, console, options))
+    changed = Counter(change.state for change in comparison.changes)
+    counts = [_many(len(comparison.differences), "difference")]
+    counts += [f"{_many(many, 'finding')} {state}" for state, many in changed.items()]
+    _say(", ".join(counts), output)
 
 
 def _options(output: Output) -> Options:

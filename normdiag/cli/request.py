@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from normdiag import config
 from normdiag.cli import texts
 from normdiag.cli.messages import say
-from normdiag.cli.options import Judging, Observing, Probe
+from normdiag.cli.options import Judging, Observing, Probe, Second
 from normdiag.config import Settings
 from normdiag.errors import UsageError
 from normdiag.rules import registry
@@ -89,6 +89,17 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         ignore=tuple(under.ignore),
         thresholds={rule: dict(limits) for rule, limits in under.thresholds.items()},
         command=command,
+    )
+
+
+def second(first: Options, other: Second) -> Options:
+    """The options of a comparison's second target: those of the first, but for what `other` has."""
+    return replace(
+        first,
+        dtype=other.b_dtype.value if other.b_dtype else first.dtype,
+        device=other.b_device or first.device,
+        revision=other.b_revision or first.revision,
+        adapter=other.b_adapter or first.adapter,
     )
 
 

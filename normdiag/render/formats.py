@@ -4,8 +4,20 @@ from __future__ import annotations
 
 from typing import Literal
 
-from normdiag.render import csv, github, json, junit, markdown, sarif, several, text, trace
-from normdiag.render.interface import Renderer, SeriesRenderer
+from normdiag.render import (
+    comparison,
+    comparison_markdown,
+    csv,
+    github,
+    json,
+    junit,
+    markdown,
+    sarif,
+    several,
+    text,
+    trace,
+)
+from normdiag.render.interface import ComparisonRenderer, Renderer, SeriesRenderer
 
 View = Literal["inspect", "trace"]
 
@@ -41,3 +53,10 @@ SERIES: dict[str, SeriesRenderer] = {
     "github": github.render_series,
 }
 """The same formats for several targets at once."""
+
+COMPARISONS: dict[str, ComparisonRenderer] = {
+    "text": comparison.render_text,
+    "json": comparison.render_json,
+    "markdown": comparison_markdown.render,
+}
+"""Of two models beside each other."""

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from rich.console import Console
 
+from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
 from normdiag.report.series import Series
 
@@ -50,4 +51,12 @@ class SeriesRenderer(Protocol):
 
     def __call__(self, series: Series, console: Console, options: Options) -> None:
         """Write `series` to `console`."""
+        ...
+
+
+class ComparisonRenderer(Protocol):
+    """One format of a comparison."""
+
+    def __call__(self, comparison: Comparison, console: Console, options: Options) -> None:
+        """Write `comparison` to `console`."""
         ...

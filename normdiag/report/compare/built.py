@@ -1,0 +1,168 @@
+"""Differences in how the two are built: stacks, layers, placement, norms, epsilons, scales."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.architecture import Norm, ResidualAdd, Scale, Stack
+from normdiag.findings import Severity
+from normdiag.report.compare.comparison import Difference, Kind
+from normdiag.report.compare.rounding import Rounding
+from normdiag.report.compare.sides import Found, Sides, folded
+
+
+def built(sides: Sides) -> list[Difference]:
+    """Stacks first, then in no order."""
+    found = list(_stacks(sides))
+    for a, b in sides.pairing.stacks:
+        found += _stack(sides, a, b)
+    found += folded(_adds(sides), "adds", len(sides.pairing.adds))
+    found += _missing_norms(sides)
+    found += folded(_norms(sides), "norms", len(sides.pairing.norms))
+    return found
+
+
+def _stacks(sides: Sides) -> Iterator[Difference]:
+    for name, other, report, place in (("A", "B", sides.a, 0), ("B", "A", sides.b, 1)):
+        paired = {stacks[place].id for stacks in sides.pairing.stacks}
+        for stack in report.architecture.stacks:
+            if stack.id not in paired:
+                what = f"{name} has a stack {stack.id} ({stack.layers} layers, width {stack.width})"
+                yield _alone("stacks", f"{what} that {other} has not", (stack.id,), place)
+
+
+def _alone(kind: Kind, message: str, ids: tuple[str, ...], place: int) -> Difference:
+    return Difference(
+        kind=kind,
+        severity="error",
+        a=ids if place == 0 else (),
+        b=ids if place == 1 else (),
+        message=message,
+    )
+
+
+def _stack(sides: Sides, a: Stack, b: Stack) -> Iterator[Difference]:
+    if a.width != b.width:
+        said = f"the stream of {a.id} has {a.width} features in A and {b.width} in B"
+        yield Difference(kind="width", severity="error", a=(a.id,), b=(b.id,), message=said)
+    said = f"{a.id} has {a.layers} layers in A and {b.layers} in B{_unpaired(sides, a, b)}"
+    if a.layers == b.layers and a.residual_adds_per_layer != b.residual_adds_per_layer:
+        counts = f"{a.residual_adds_per_layer} in A and {b.residual_adds_per_layer} in B"
+        said = f"the residual adds in each layer of {a.id} are {counts}"
+    elif a.layers == b.layers:
+        return
+    yield Difference(kind="layers", severity="error", a=(a.id,), b=(b.id,), message=said)
+
+
+def _unpaired(sides: Sides, a: Stack, b: Stack) -> str:
+    layers = sides.pairing.layers[a.id]
+    left = [i for i in range(a.layers) if i not in layers]
+    more = [i for i in range(b.layers) if i not in layers.values()]
+    said = [f"layer {_numbers(left)} of A"] if left else []
+    said += [f"layer {_numbers(more)} of B"] if more else []
+    how = ", lined up by what they hold" if any(i != j for i, j in layers.items()) else ""
+    return f": {' and '.join(said)} without counterpart{how}" if said else ""
+
+
+def _numbers(layers: list[int]) -> str:
+    is_run = len(layers) > 2 and layers[-1] - layers[0] == len(layers) - 1
+    return f"{layers[0]} to {layers[-1]}" if is_run else ", ".join(map(str, layers))
+
+
+def _adds(sides: Sides) -> Iterator[Found]:
+    for a, b in sides.pairing.adds:
+        ids = a.id, b.id
+        if a.placement != b.placement:
+            text = f"the placement is {a.placement} in A and {b.placement} in B"
+            yield Found("placement", "error", ids, text)
+        if a.branches != b.branches:
+            text = f"{a.branches} branches are summed in A and {b.branches} in B"
+            yield Found("placement", "error", ids, text)
+        yield from _scales(a, b, sides.rounding)
+
+
+def _scales(a: ResidualAdd, b: ResidualAdd, rounding: Rounding) -> Iterator[Found]:
+    for what, mine, theirs in (
+        ("skip", a.skip_scale, b.skip_scale),
+        ("branch", a.branch_scale, b.branch_scale),
+    ):
+        x, y = _size(mine), _size(theirs)
+        is_learned = "learned" in (mine.kind, theirs.kind)
+        if x is None or y is None:
+            is_other = mine.kind != theirs.kind
+        else:
+            is_other = abs(x - y) > rounding.parameter * max(abs(x), abs(y))
+        if is_other:
+            severity: Severity = "warning" if is_learned else "error"
+            text = f"the scale on the {what} is {_scale(mine)} in A and {_scale(theirs)} in B"
+            yield Found("scale", severity, (a.id, b.id), text)
+
+
+def _size(scale: Scale) -> float | None:
+    if scale.kind == "none":
+        return 1.0
+    return scale.rms if scale.value is None else scale.value
+
+
+def _scale(scale: Scale) -> str:
+    size = _size(scale)
+    if scale.kind == "none" or size is None:
+        return scale.kind
+    return f"{size:.6g}" + (" (learned)" if scale.kind == "learned" else "")
+
+
+def _missing_norms(sides: Sides) -> Iterator[Difference]:
+    for name, other, report, place in (("A", "B", sides.a, 0), ("B", "A", sides.b, 1)):
+        paired = {norms[place].id for norms in sides.pairing.norms}
+        lone: dict[str, list[Norm]] = {}
+        for norm in report.architecture.norms:
+            is_lone = norm.id not in paired and not _in_lone_layer(sides, norm, place)
+            if is_lone:
+                lone.setdefault(norm.role, []).append(norm)
+        for role, norms in lone.items():
+            ids = tuple(norm.id for norm in norms)
+            more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
+            said = f"{name} normalises at {ids[0]}{more} (role {role}), {other} does not"
+            yield _alone("missing-norm", said, ids, place)
+
+
+def _in_lone_layer(sides: Sides, norm: Norm, place: int) -> bool:
+    """Whether its whole stack or layer has no counterpart, which is told of those."""
+    if norm.stack is None:
+        return False
+    pairs = [stacks for stacks in sides.pairing.stacks if stacks[place].id == norm.stack]
+    if not pairs:
+        return True
+    layers = sides.pairing.layers[pairs[0][0].id]
+    known = layers.keys() if place == 0 else layers.values()
+    return norm.layer is not None and norm.layer not in known
+
+
+def _norms(sides: Sides) -> Iterator[Found]:
+    for a, b in sides.pairing.norms:
+        ids = a.id, b.id
+        for what, mine, theirs in (
+            ("the norm is a", a.kind, b.kind),
+            ("the role of the norm is", a.role, b.role),
+            ("the number of features normalised over is", a.features, b.features),
+        ):
+            if mine != theirs:
+                yield Found("norm", "error", ids, f"{what} {mine} in A and {theirs} in B")
+        if not _same_epsilon(a.eps, b.eps, sides.rounding):
+            text = f"epsilon is {_epsilon(a.eps)} in A and {_epsilon(b.eps)} in B"
+            yield Found("epsilon", "error", ids, text, _ratio(a.eps, b.eps))
+
+
+def _same_epsilon(a: float | None, b: float | None, rounding: Rounding) -> bool:
+    x, y = a or 0.0, b or 0.0
+    return abs(x - y) <= rounding.parameter * max(x, y)
+
+
+def _epsilon(eps: float | None) -> str:
+    return "none" if eps is None else f"{eps:.6g}"
+
+
+def _ratio(a: float | None, b: float | None) -> float | None:
+    """|a - b| / max."""
+    x, y = a or 0.0, b or 0.0
+    return abs(x - y) / max(x, y)

@@ -1,0 +1,39 @@
+"""What became of the findings: new, worse, gone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from normdiag.findings import Finding, Skip
+from normdiag.report import baseline
+from normdiag.report.compare.comparison import Change
+from normdiag.report.report import Report
+
+
+def changes(a: Report, b: Report, ids: Mapping[str, str]) -> Iterator[Change]:
+    """From `a` to `b`, of rules that could judge both. `ids`: of `a` -> of `b`."""
+    skipped = {skip.code for skip in unjudged(a, b)}
+    before = [_renamed(f, ids) for f in a.findings if f.code not in skipped]
+    now = [f for f in b.findings if f.code not in skipped]
+    compared = baseline.compare(now, before, baseline.MARGIN)
+    for finding, change in zip(now, compared.changes, strict=True):
+        if change.state == "new":
+            yield Change(state="new", finding=finding, why="A does not have it")
+        elif change.state == "worse":
+            why = change.why.replace("the baseline", "A")
+            yield Change(state="worse", finding=finding, why=why)
+    for finding in compared.gone:
+        yield Change(state="gone", finding=finding, why="B does not have it")
+
+
+def unjudged(a: Report, b: Report) -> tuple[Skip, ...]:
+    """Rules that were skipped for one of the two alone."""
+    mine = {skip.code: skip for skip in a.rules.skipped}
+    theirs = {skip.code: skip for skip in b.rules.skipped}
+    lone = mine.keys() ^ theirs.keys()
+    return tuple(skip for code, skip in sorted((mine | theirs).items()) if code in lone)
+
+
+def _renamed(finding: Finding, ids: Mapping[str, str]) -> Finding:
+    return replace(finding, ids=tuple(ids.get(id, id) for id in finding.ids))

@@ -1,0 +1,150 @@
+"""Two reports, and what was measured of both models at once, become one comparison."""
+
+from __future__ import annotations
+
+from normdiag.errors import UsageError
+from normdiag.evidence.differences import Differences
+from normdiag.evidence.subject import Probe
+from normdiag.report.compare import changes, moved, streams
+from normdiag.report.compare.built import built
+from normdiag.report.compare.comparison import Basis, Comparison, Difference, Parting, SiteApart
+from normdiag.report.compare.learned import learned
+from normdiag.report.compare.pairing import pair
+from normdiag.report.compare.rounding import Rounding
+from normdiag.report.compare.sides import Sides, order
+from normdiag.report.report import Report
+
+_STREAM = ("non-finite", "stream", "stream-factor")
+
+
+def compare(
+    a: Report, b: Report, seen: Differences | None = None, note: str | None = None
+) -> Comparison:
+    """Compare two reports; `seen` is what both models made of the same inputs, at paired sites.
+
+    Without it their streams are compared by the lengths that reports hold, where both were run on
+    one probe. `note` says why there is no better basis. Raises UsageError for a report that tells
+    of no structure.
+    """
+    for report, name in ((a, "A"), (b, "B")):
+        if not (report.architecture.stacks or report.architecture.norms):
+            raise UsageError(
+                f"{name} ({report.subject.target}) has no structure to compare: "
+                f"mode {report.subject.mode}",
+                "inspect it as a model that runs, or with --structure-only",
+            )
+    rounding = Rounding.of(a.subject, b.subject)
+    sides = Sides(a, b, pair(a, b, rounding), rounding, seen or Differences())
+    basis, why = _basis(sides)
+    stream = (
+        () if basis == "structure" else tuple(streams.sites(sides, by_values=basis == "values"))
+    )
+    layers = moved.find_moved(sides)
+    found = [
+        *built(sides),
+        *moved.told(sides, layers),
+        *learned(sides, layers),
+        *streams.told(sides, stream),
+    ]
+    ordered = _in_order(found, sides)
+    part = streams.parting(stream)
+    return Comparison(
+        a=a.subject,
+        b=b.subject,
+        headline=_headline(ordered, part, stream, sides),
+        basis=basis,
+        note="; ".join(part for part in (note, why) if part) or None,
+        paired_by="id" if sides.pairing.is_by_id else "position",
+        dtype=rounding.dtype,
+        differences=ordered,
+        parting=part,
+        stream=stream,
+        changes=tuple(changes.changes(a, b, sides.pairing.ids)),
+        unjudged=changes.unjudged(a, b),
+    )
+
+
+def _basis(sides: Sides) -> tuple[Basis, str | None]:
+    if sides.seen.adds:
+        return "values", None
+    mine, theirs = sides.a.subject.probe, sides.b.subject.probe
+    if not (sides.a.measurements.stream and sides.b.measurements.stream):
+        return "structure", "the stream of at least one of them was not measured"
+    if any(a.width != b.width for a, b in sides.pairing.stacks):
+        return "structure", "the streams have different widths"
+    if not _same_probe(mine, theirs):
+        return "structure", (
+            f"the streams are not compared: A was run on {_told(mine)}, B on {_told(theirs)}"
+        )
+    return "summaries", None
+
+
+def _same_probe(a: Probe, b: Probe) -> bool:
+    if a.digest is not None and b.digest is not None:
+        return a.digest == b.digest
+    told = [(p.kind, p.sequences, p.tokens, p.texts, p.seed) for p in (a, b)]
+    return told[0] == told[1]
+
+
+def _told(probe: Probe) -> str:
+    seed = "" if probe.seed is None else f", seed {probe.seed}"
+    return f"{probe.sequences} sequences of {probe.tokens} tokens ({probe.kind}{seed})"
+
+
+def _in_order(found: list[Difference], sides: Sides) -> tuple[Difference, ...]:
+    """Causes by their first site in the forward, then what becomes of the stream."""
+    mine, theirs = order(sides.a.architecture), order(sides.b.architecture)
+
+    def key(difference: Difference) -> tuple[bool, int]:
+        ids, places = (difference.a, mine) if difference.a else (difference.b, theirs)
+        return difference.kind in _STREAM, places.get(ids[0], 0)
+
+    return tuple(sorted(found, key=key))
+
+
+def _headline(
+    found: tuple[Difference, ...],
+    part: Parting | None,
+    stream: tuple[SiteApart, ...],
+    sides: Sides,
+) -> str:
+    """The first cause before its consequence; without a cause the consequence alone."""
+    causes = [difference for difference in found if difference.kind not in _STREAM]
+    effects = "; ".join(d.message for d in found if d.kind in _STREAM)
+    if not causes:
+        if not effects:
+            return _nothing(stream, sides.rounding)
+        return f"{effects}; {_where_to_look(part, sides)}"
+    more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+    cause = causes[0].message + more
+    if part is None:
+        return f"{cause}; the stream stays the same within rounding" if stream else cause
+    places = order(sides.a.architecture)
+    if causes[0].a and places[part.a] < places.get(causes[0].a[0], 0):
+        return f"{effects}, before any norm or weight that differs; {cause}"
+    return f"{cause}; the stream parts from {part.a} on (relative error {part.out:.3g})"
+
+
+def _where_to_look(part: Parting | None, sides: Sides) -> str:
+    """What is left where norms and weights are the same."""
+    if part is None:
+        return "no norm and no weight of a branch differs"
+    if part.where == "branch":
+        return "its norms and weights are the same: look at the code of that branch"
+    depths = {add.id: add.depth for add, _ in sides.pairing.adds}
+    if part.where == "skip" and depths[part.a] == 0:
+        return "look at the embedding and at what is done to it before"
+    return "no norm and no weight of a branch differs: look at what is done to the stream there"
+
+
+def _nothing(stream: tuple[SiteApart, ...], rounding: Rounding) -> str:
+    if not stream:
+        return "no difference in structure, norms and weights; the streams were not compared"
+    worst = max(stream, key=lambda site: site.out.median)
+    if worst.out.max == 0.0:
+        return "no difference: the streams are equal in every number that was compared"
+    return (
+        f"no difference beyond rounding in {rounding.dtype}: the relative error of the stream is "
+        f"at most {worst.out.median:.3g}, at {worst.a}, where rounding explains "
+        f"{worst.tolerance:.3g}"
+    )

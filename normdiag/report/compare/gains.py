@@ -1,0 +1,86 @@
+"""In what way two gains differ: by the 1 of `1 + w`, by a factor, or in single channels."""
+
+from __future__ import annotations
+
+import math
+
+from normdiag.evidence.architecture import Gain, Norm
+from normdiag.evidence.differences import VectorApart
+from normdiag.report.compare.rounding import Rounding
+from normdiag.report.compare.sides import Found
+
+
+def difference(a: Norm, b: Norm, seen: VectorApart | None, rounding: Rounding) -> Found | None:
+    """None where the gains are the same up to rounding; no gain is one of ones."""
+    ids, tolerance = (a.id, b.id), rounding.parameter
+    x, y = a.gain, b.gain
+    if x is None or y is None:
+        alone = x or y
+        if alone is None or _is_ones(alone):
+            return None
+        has, lacks = ("A", "B") if y is None else ("B", "A")
+        text = f"{has} has a gain and {lacks} has none"
+        return Found("gain", "error", ids, text, detail=f"rms {alone.rms:.6g}")
+    if seen is None:
+        apart = _apart(x, y)
+        detail = f"rms {x.rms:.6g} in A, {y.rms:.6g} in B"
+    else:
+        apart, detail = seen.max_relative, largest(seen)
+    if apart <= tolerance:
+        return None
+    if _is_shifted(x, y, tolerance):
+        more, less = ("B", "A") if (y.mean or 0.0) > (x.mean or 0.0) else ("A", "B")
+        text = f"the gain is larger by just 1 in {more} than in {less}, as with the 1 of 1 + w"
+        return Found("gain-offset", "error", ids, text, apart, tolerance, detail)
+    factor = _factor(x, y, tolerance)
+    if factor is not None:
+        text = f"the gain of B is {factor:.6g} times that of A"
+        return Found("gain-factor", "warning", ids, text, apart, tolerance, detail)
+    return Found("gain", "warning", ids, "the gain differs", apart, tolerance, detail)
+
+
+def largest(seen: VectorApart) -> str:
+    """Where two vectors differ most."""
+    return (
+        f"max relative {seen.max_relative:.3g} at channel {seen.channel}: {seen.a:.6g} in A, "
+        f"{seen.b:.6g} in B"
+    )
+
+
+def _is_ones(gain: Gain) -> bool:
+    return gain.min_abs == gain.max_abs == 1.0 and not gain.negatives and not gain.nonfinite
+
+
+def _apart(x: Gain, y: Gain) -> float:
+    """The largest difference of their summaries, in units of the rms (max_abs: of itself)."""
+    if x.nonfinite != y.nonfinite:
+        return math.inf
+    size = max(x.rms, y.rms)
+    numbers = [(x.rms, y.rms), (x.min_abs, y.min_abs), (x.mean or 0.0, y.mean or 0.0)]
+    relative = [abs(p - q) / size if size else 0.0 for p, q in numbers]
+    top = max(x.max_abs, y.max_abs)
+    found = max(*relative, abs(x.max_abs - y.max_abs) / top if top else 0.0)
+    return 0.0 if math.isnan(found) else found
+
+
+def _is_shifted(x: Gain, y: Gain, tolerance: float) -> bool:
+    """Whether the means differ by 1 and the variances do not."""
+    if x.mean is None or y.mean is None:
+        return False
+    size = max(x.rms, y.rms, 1.0)
+    spread = (x.rms**2 - x.mean**2) - (y.rms**2 - y.mean**2)
+    is_one = abs(abs(x.mean - y.mean) - 1.0) <= tolerance * size
+    return is_one and abs(spread) <= 2 * tolerance * size**2
+
+
+def _factor(x: Gain, y: Gain, tolerance: float) -> float | None:
+    """c, where y is c x in all that is known of them."""
+    if not (x.rms > 0 and y.rms > 0):
+        return None
+    size = y.rms / x.rms
+    numbers = [(x.max_abs, y.max_abs), (x.min_abs, y.min_abs)]
+    if not all(abs(q - size * p) <= 2 * tolerance * size * x.rms for p, q in numbers):
+        return None
+    sign = -1.0 if (x.mean or 0.0) * (y.mean or 0.0) < 0 else 1.0
+    is_scaled = abs((y.mean or 0.0) - sign * size * (x.mean or 0.0)) <= 2 * tolerance * y.rms
+    return sign * size if is_scaled and abs(sign * size - 1.0) > tolerance else None

@@ -1,0 +1,140 @@
+"""Which stack, layer, add and norm of one model is which of another.
+
+By id where both have it; else by position in the data flow: the order of stacks, layers, adds and
+norms in the forward, and the role of a norm. Where one stack has more layers than the other, layers
+are lined up by what they have learned.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import TypeVar
+
+from normdiag.evidence.architecture import Norm, ResidualAdd, Stack
+from normdiag.report.compare.fingerprints import Fingerprint, fingerprints, labels
+from normdiag.report.compare.rounding import Rounding
+from normdiag.report.report import Report
+
+Site = TypeVar("Site", Norm, ResidualAdd)
+Layers = dict[int, int]
+"""Layer of the first -> layer of the second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Pairs in the order of the first model's forward."""
+
+    stacks: tuple[tuple[Stack, Stack], ...]
+    layers: dict[str, Layers]
+    """By the first's stack."""
+    adds: tuple[tuple[ResidualAdd, ResidualAdd], ...]
+    norms: tuple[tuple[Norm, Norm], ...]
+
+    @property
+    def is_by_id(self) -> bool:
+        """Whether every pair has one id."""
+        return all(a.id == b.id for pairs in (self.adds, self.norms) for a, b in pairs)
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Of the first -> of the second: stacks, adds and norms."""
+        return {a.id: b.id for pairs in (self.stacks, self.adds, self.norms) for a, b in pairs}
+
+
+def pair(a: Report, b: Report, rounding: Rounding) -> Pairing:
+    """Every stack, add and norm of `a` that has a counterpart in `b`, with it."""
+    ours, theirs = a.architecture, b.architecture
+    stacks = tuple(_stacks(ours.stacks, theirs.stacks))
+    mine, other = fingerprints(a, rounding), fingerprints(b, rounding)
+    layers = {s.id: _layers(mine[s.id], other[t.id]) for s, t in stacks}
+    place = _Placer(stacks, layers)
+    return Pairing(
+        stacks=stacks,
+        layers=layers,
+        adds=tuple(_sites(ours.residual_adds, theirs.residual_adds, place, lambda _: "")),
+        norms=tuple(_sites(ours.norms, theirs.norms, place, lambda norm: norm.role)),
+    )
+
+
+def _stacks(a: Sequence[Stack], b: Sequence[Stack]) -> Iterator[tuple[Stack, Stack]]:
+    """By id, then those that are left by width, then in order."""
+    left = {stack.id: stack for stack in b}
+    matched: dict[str, Stack] = {}
+    for alike in (_same_id, _same_width, _any):
+        for stack in a:
+            found = next((t for t in left.values() if alike(stack, t)), None)
+            if stack.id not in matched and found is not None:
+                matched[stack.id] = left.pop(found.id)
+    return ((stack, matched[stack.id]) for stack in a if stack.id in matched)
+
+
+def _same_id(a: Stack, b: Stack) -> bool:
+    return a.id == b.id
+
+
+def _same_width(a: Stack, b: Stack) -> bool:
+    return a.width == b.width
+
+
+def _any(a: Stack, b: Stack) -> bool:
+    return True
+
+
+def _layers(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> Layers:
+    """One to one in order; of unequal numbers those that hold the same, or else the first ones."""
+    by_number = dict(zip(range(len(a)), range(len(b)), strict=False))
+    if len(a) == len(b):
+        return by_number
+    matcher = SequenceMatcher(None, *labels(a, b), autojunk=False)
+    found = {
+        block.a + i: block.b + i
+        for block in matcher.get_matching_blocks()
+        for i in range(block.size)
+    }
+    return found if 2 * len(found) >= min(len(a), len(b)) else by_number
+
+
+class _Placer:
+    """Where sites stand, told in the first model's words."""
+
+    def __init__(self, stacks: Iterable[tuple[Stack, Stack]], layers: dict[str, Layers]) -> None:
+        self._layers = layers
+        self._stack_of = {b.id: a.id for a, b in stacks}
+        self._layer_of = {
+            (stack, second): first for stack, own in layers.items() for first, second in own.items()
+        }
+
+    def of_first(self, site: Norm | ResidualAdd) -> tuple[str | None, int | None]:
+        return site.stack, site.layer
+
+    def of_second(self, site: Norm | ResidualAdd) -> tuple[str | None, int | None]:
+        """The stack and layer of the first; -1 for a layer that has no counterpart."""
+        stack = None if site.stack is None else self._stack_of.get(site.stack, "")
+        if site.layer is None or stack is None:
+            return stack, None
+        return stack, self._layer_of.get((stack, site.layer), -1)
+
+
+def _sites(
+    a: Sequence[Site], b: Sequence[Site], place: _Placer, role: Callable[[Site], str]
+) -> Iterator[tuple[Site, Site]]:
+    """Those of one id at one place; then in order among those of a place and role; then of a
+    place."""
+    left = {site.id: site for site in b}
+    matched: dict[str, Site] = {}
+    for site in a:
+        same = left.get(site.id)
+        if same is not None and place.of_second(same) == place.of_first(site):
+            matched[site.id] = left.pop(site.id)
+    for name in (role, lambda _: ""):
+        waiting: dict[object, list[Site]] = defaultdict(list)
+        for site in left.values():
+            waiting[place.of_second(site), name(site)].append(site)
+        for site in a:
+            row = waiting[place.of_first(site), name(site)]
+            if site.id not in matched and row:
+                matched[site.id] = left.pop(row.pop(0).id)
+    return ((site, matched[site.id]) for site in a if site.id in matched)

@@ -1,0 +1,94 @@
+"""The two reports with all that is needed to look at them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from normdiag.evidence.architecture import Architecture
+from normdiag.evidence.differences import Differences
+from normdiag.findings import Severity
+from normdiag.report.compare.comparison import Difference, Kind
+from normdiag.report.compare.pairing import Pairing
+from normdiag.report.compare.rounding import Rounding
+from normdiag.report.report import Report
+
+Ids = tuple[str, str]
+"""One site in the first and in the second; "" where that has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """a and b, which site of one is which of the other, and what was measured of both at once."""
+
+    a: Report
+    b: Report
+    pairing: Pairing
+    rounding: Rounding
+    seen: Differences
+    """Empty where the two did not run on the same inputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A difference before it has its words' ending: where, and how large."""
+
+    kind: Kind
+    severity: Severity
+    ids: Ids
+    text: str
+    """What differs, up to the place: "epsilon is 1e-05 in A and 1e-06 in B"."""
+    value: float | None = None
+    tolerance: float | None = None
+    detail: str = ""
+    """What is different from site to site, told of the first."""
+
+
+def folded(found: Iterable[Found], noun: str, total: int) -> list[Difference]:
+    """One difference for all that read the same, which stood at so many of `total` sites."""
+    groups: dict[tuple[Kind, Severity, str], list[Found]] = {}
+    for each in found:
+        groups.setdefault((each.kind, each.severity, each.text), []).append(each)
+    return [_difference(group, noun, total) for group in groups.values()]
+
+
+def _difference(group: list[Found], noun: str, total: int) -> Difference:
+    first = group[0]
+    values = [each.value for each in group if each.value is not None]
+    return Difference(
+        kind=first.kind,
+        severity=first.severity,
+        a=tuple(each.ids[0] for each in group if each.ids[0]),
+        b=tuple(each.ids[1] for each in group if each.ids[1]),
+        message=f"{first.text} at {_places(group, noun, total)}",
+        value=max(values, default=None),
+        tolerance=first.tolerance,
+    )
+
+
+def _places(group: list[Found], noun: str, total: int) -> str:
+    first = named(group[0].ids) + (f" ({group[0].detail})" if group[0].detail else "")
+    if len(group) == 1:
+        return first
+    share = f"all {total}" if len(group) == total else f"{len(group)} of {total}"
+    return f"{share} {noun}, first at {first}"
+
+
+def named(ids: Ids) -> str:
+    """A site by its name, or by both where they differ."""
+    a, b = ids
+    return f"{a} ({b} in B)" if a and b and a != b else a or b
+
+
+def order(architecture: Architecture) -> dict[str, int]:
+    """Stacks, layers ("<stack>/layer#k"), norms and adds -> their place in the forward."""
+    names: list[str | None] = []
+    for stack in architecture.stacks:
+        names += [stack.id, stack.embedding_norm]
+    for add in architecture.residual_adds:
+        inside = (*add.input_norms, *add.inner_norms, *add.output_norms)
+        layer = f"{add.stack}/layer#{add.layer}"
+        names += [layer, add.skip_norm, *inside, add.id, add.stream_norm]
+    names += [stack.final_norm for stack in architecture.stacks]
+    names += [norm.id for norm in architecture.norms]
+    return {name: i for i, name in enumerate(dict.fromkeys(n for n in names if n is not None))}

@@ -1,0 +1,147 @@
+"""Where two streams part: by their values on the same inputs, else by their lengths."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from normdiag.evidence.differences import AddApart, Apart
+from normdiag.evidence.statistics import Typical
+from normdiag.evidence.stream import AddMeasurement
+from normdiag.report.compare.comparison import Difference, Parting, SiteApart, Where
+from normdiag.report.compare.sides import Sides, named
+
+
+def sites(sides: Sides, *, by_values: bool) -> Iterator[SiteApart]:
+    """Every pair of adds that was measured in both, in the order of the forward."""
+    mine, theirs = sides.a.measurements.stream, sides.b.measurements.stream
+    for a, b in sides.pairing.adds:
+        tolerance = sides.rounding.stream(a.depth)
+        seen = sides.seen.adds.get(a.id)
+        if by_values and seen is not None:
+            yield _site((a.id, b.id), seen, tolerance, seen.tokens)
+        elif not by_values and a.id in mine and b.id in theirs:
+            lengths = _lengths(mine[a.id], theirs[b.id])
+            yield _site((a.id, b.id), lengths, tolerance, None)
+
+
+def _site(ids: tuple[str, str], apart: AddApart, tolerance: float, tokens: int | None) -> SiteApart:
+    return SiteApart(
+        a=ids[0],
+        b=ids[1],
+        skip=apart.skip,
+        branch=apart.branch,
+        out=apart.out,
+        tolerance=tolerance,
+        tokens=tokens,
+    )
+
+
+def _lengths(a: AddMeasurement, b: AddMeasurement) -> AddApart:
+    return AddApart(
+        tokens=a.tokens,
+        skip=_length(a.skip_norm, b.skip_norm),
+        branch=_length(a.branch_norm, b.branch_norm),
+        out=_length(a.out_norm, b.out_norm),
+    )
+
+
+def _length(a: Typical, b: Typical) -> Apart:
+    """Of lengths: `max` is that of the longest token, `left` what one factor does not explain."""
+    ratios = [_ratio(x, y) for x, y in ((a.mean, b.mean), (a.median, b.median), (a.max, b.max))]
+    factor = ratios[1]
+    return Apart(
+        median=max(abs(ratio - 1.0) for ratio in ratios[:2]),
+        max=abs(ratios[2] - 1.0),
+        factor=factor,
+        left=max(abs(ratio / factor - 1.0) for ratio in ratios) if factor else math.inf,
+    )
+
+
+def _ratio(a: float, b: float) -> float:
+    """b / a; 1 where they are equal, not finite ones too."""
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return 1.0
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return math.inf
+    return b / a if a else math.inf
+
+
+def parting(stream: tuple[SiteApart, ...]) -> Parting | None:
+    """The first add behind which the streams differ, or that already receives different ones."""
+    for site in stream:
+        if site.out.median > site.tolerance or site.skip.median > site.tolerance:
+            where = _where(site)
+            error = {"skip": site.skip, "branch": site.branch, "out": site.out}[where].median
+            return Parting(
+                a=site.a,
+                b=site.b,
+                where=where,
+                error=error,
+                out=site.out.median,
+                tolerance=site.tolerance,
+            )
+    return None
+
+
+def _where(site: SiteApart) -> Where:
+    if site.skip.median > site.tolerance:
+        return "skip"
+    return "branch" if site.branch.median > site.tolerance else "out"
+
+
+def told(sides: Sides, stream: tuple[SiteApart, ...]) -> list[Difference]:
+    """Where one is not finite, where a stream is a multiple of the other, and where they part."""
+    found = list(_nonfinite(sides))
+    part = parting(stream)
+    if part is None:
+        return found
+    site = next(site for site in stream if site.a == part.a)
+    factor = _factor(site, part)
+    text = {
+        "skip": "the streams differ in what {} receives",
+        "branch": "the streams part at {}: its branch computes something else",
+        "out": "the streams part at {}",
+    }[part.where].format(named((part.a, part.b)))
+    if factor is not None:
+        what = {"skip": "the stream that {} receives", "branch": "the branch of {}"}
+        subject = what.get(part.where, "the stream after {}").format(named((part.a, part.b)))
+        text = f"{subject} is {factor:.6g} times as large in B as in A"
+    found.append(
+        Difference(
+            kind="stream" if factor is None else "stream-factor",
+            severity="warning" if factor is None else "error",
+            a=(part.a,),
+            b=(part.b,),
+            message=text,
+            value=part.error,
+            tolerance=part.tolerance,
+        )
+    )
+    return found
+
+
+def _factor(site: SiteApart, part: Parting) -> float | None:
+    """c, where what differs is c times that of the first, up to rounding."""
+    apart = {"skip": site.skip, "branch": site.branch, "out": site.out}[part.where]
+    is_scaled = math.isfinite(apart.factor) and apart.left <= site.tolerance
+    return apart.factor if is_scaled and abs(apart.factor - 1) > site.tolerance else None
+
+
+def _nonfinite(sides: Sides) -> Iterator[Difference]:
+    mine, theirs = sides.a.measurements.stream, sides.b.measurements.stream
+    for a, b in sides.pairing.adds:
+        if a.id not in mine or b.id not in theirs:
+            continue
+        finite = [math.isfinite(seen.max_abs) for seen in (mine[a.id], theirs[b.id])]
+        if finite[0] != finite[1]:
+            bad, good = ("B", "A") if finite[0] else ("A", "B")
+            yield Difference(
+                kind="non-finite",
+                severity="error",
+                a=(a.id,),
+                b=(b.id,),
+                message=f"the stream of {bad} is not finite from {named((a.id, b.id))} on, "
+                f"that of {good} is",
+            )
+            return
