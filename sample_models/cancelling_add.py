@@ -7,7 +7,9 @@ stream.
 normdiag must find
     one stack `blocks`: pre, layernorm, 12 layers, 1 norm and 1 add each, final norm `ln_f`
     at `blocks.6/add#0`: update ratio 1, cosine -1, and a stream left that is a fifth of what
-        came in or less
+        came in or less: `cancelling-add`
+
+`build_healthy` leaves that block as it was. It must find nothing.
 """
 
 import torch
@@ -29,7 +31,8 @@ class CancellingAdd(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
-        self.cancel(self.blocks[cancels], size=(1 + cancels / 3) ** 0.5)
+        if cancels is not None:
+            self.cancel(self.blocks[cancels], size=(1 + cancels / 3) ** 0.5)
 
     @torch.no_grad()
     def cancel(self, block, size):
@@ -43,7 +46,11 @@ class CancellingAdd(nn.Module):
         return self.ln_f(x)
 
 
-def build():
+def build(cancels=6):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return CancellingAdd().eval(), torch.randn(2, 16, 64)
+        return CancellingAdd(cancels=cancels).eval(), torch.randn(2, 16, 64)
+
+
+def build_healthy():
+    return build(cancels=None)

@@ -5,7 +5,9 @@ Weight decay does this to a branch that gets no gradient.
 
 normdiag must find
     one stack `blocks`: pre, layernorm, 12 layers, 1 norm and 1 add each, final norm `ln_f`
-    at `blocks.8/add#0` an update ratio below 1e-6, and above 0.2 everywhere else
+    at `blocks.8/add#0` an update ratio below 1e-6, and above 0.2 everywhere else: `silent-branch`
+
+`build_healthy` leaves that block as it was. It must find nothing.
 """
 
 import torch
@@ -27,9 +29,10 @@ class DeadBranch(nn.Module):
         super().__init__()
         self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
-        with torch.no_grad():
-            for parameter in self.blocks[dead].fc.parameters():
-                parameter.mul_(1e-6)
+        if dead is not None:
+            with torch.no_grad():
+                for parameter in self.blocks[dead].fc.parameters():
+                    parameter.mul_(1e-6)
 
     def forward(self, x):
         for block in self.blocks:
@@ -37,7 +40,11 @@ class DeadBranch(nn.Module):
         return self.ln_f(x)
 
 
-def build():
+def build(dead=8):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        return DeadBranch().eval(), torch.randn(2, 16, 64)
+        return DeadBranch(dead=dead).eval(), torch.randn(2, 16, 64)
+
+
+def build_healthy():
+    return build(dead=None)

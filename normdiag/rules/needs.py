@@ -18,6 +18,7 @@ Need = Literal[
     "measurements.jacobians",
     "measurements.stream",
     "measurements.growth",
+    "measurements.duplicates",
     "measurements.replay",
     "measurements.weights",
     "measurements.blocks",
@@ -111,6 +112,15 @@ def _growth(evidence: Evidence) -> str | None:
     return _unmeasured(evidence, "stream", found, "no stack of residual adds was found")
 
 
+def _duplicates(evidence: Evidence) -> str | None:
+    if evidence.measurements.duplicates:
+        return None
+    found = bool(evidence.architecture.stacks)
+    if found and evidence.measurements.stream:
+        return "no stack has two layers that are modules of their own with weights"
+    return _unmeasured(evidence, "stream", found, "no stack of residual adds was found")
+
+
 def _replay(evidence: Evidence) -> str | None:
     if evidence.measurements.replay or evidence.measurements.closure:
         return None
@@ -167,6 +177,7 @@ _ABSENT: dict[Need, Callable[[Evidence], str | None]] = {
     "measurements.jacobians": _jacobians,
     "measurements.stream": _stream,
     "measurements.growth": _growth,
+    "measurements.duplicates": _duplicates,
     "measurements.replay": _replay,
     "measurements.weights": _weights,
     "measurements.blocks": _blocks,

@@ -15,6 +15,8 @@ from normdiag.rules.jacobian.ill_conditioned_norm import IllConditionedNorm
 from normdiag.rules.norm_inputs.constant_input import ConstantInput
 from normdiag.rules.norm_inputs.epsilon_dominates import EpsilonDominates
 from normdiag.rules.norm_inputs.massive_activation import MassiveActivation
+from normdiag.rules.norm_inputs.offset_destroyed import OffsetDestroyed
+from normdiag.rules.norm_inputs.outlier_channel import OutlierChannel
 from normdiag.rules.parameters.dead_gain import DeadGain
 from normdiag.rules.parameters.epsilon_mismatch import EpsilonMismatch
 from normdiag.rules.parameters.gain_offset import GainOffset
@@ -30,7 +32,12 @@ from normdiag.rules.placement.unexpected_axis import UnexpectedAxis
 from normdiag.rules.precision.epsilon_underflow import EpsilonUnderflow
 from normdiag.rules.precision.non_finite_activation import NonFiniteActivation
 from normdiag.rules.rule import Rule
+from normdiag.rules.stream.cancelling_add import CancellingAdd
+from normdiag.rules.stream.duplicate_layer import DuplicateLayer
 from normdiag.rules.stream.geometric_growth import GeometricGrowth
+from normdiag.rules.stream.overwriting_branch import OverwritingBranch
+from normdiag.rules.stream.silent_branch import SilentBranch
+from normdiag.rules.stream.token_collapse import TokenCollapse
 
 RULES: tuple[Rule, ...] = (
     IncompleteTrace(),
@@ -50,8 +57,15 @@ RULES: tuple[Rule, ...] = (
     EpsilonMismatch(),
     EpsilonDominates(),
     ConstantInput(),
+    OffsetDestroyed(),
     MassiveActivation(),
+    OutlierChannel(),
     GeometricGrowth(),
+    SilentBranch(),
+    OverwritingBranch(),
+    CancellingAdd(),
+    TokenCollapse(),
+    DuplicateLayer(),
     IllConditionedNorm(),
     AmplifyingNorm(),
     IllConditionedBlock(),
