@@ -14,7 +14,7 @@ from normdiag.sources.interface import Runnable
 from normdiag.sources.model_facts import setting
 from normdiag.sources.shortened import shortened
 
-POSITIONS = 128
+POSITIONS = 64
 """Tokens of the one sequence that is differentiated: autograd keeps every activation of it."""
 
 

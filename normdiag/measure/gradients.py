@@ -23,6 +23,8 @@ from normdiag.structure.attachments import StackFacts
 from normdiag.structure.describe import Sites
 from normdiag.structure.parameter_groups import parameter_behind, parameter_groups
 
+_COPIED = 1 << 22
+"""Elements that are copied to float64 at a time."""
 _HALF_SCALE = 1024.0
 """What a loss in float16 is multiplied by, and its gradients divided by: else the smallest vanish,
 as they would in training without it."""
@@ -35,7 +37,7 @@ def gradients(model: nn.Module, objective: Objective, clip: float) -> Gradients:
     are. Raises NoLossError where autograd does not reach the loss, RunError where forward fails.
     """
     with tapped(model, objective.batch) as taps:
-        loss = objective.of(taps.output)
+        loss, tokens = objective.of(taps.output)
         if not loss.requires_grad:
             raise NoLossError(
                 "autograd does not follow the forward to its output: it is detached, or made of "
@@ -54,7 +56,7 @@ def gradients(model: nn.Module, objective: Objective, clip: float) -> Gradients:
             loss=Loss(
                 kind=objective.kind,
                 value=float(loss.detach()),
-                tokens=objective.tokens,
+                tokens=tokens,
                 note=objective.note,
             ),
             stream=received.stream,
@@ -133,7 +135,10 @@ def _parameter_hook(
 
 
 def _length(values: torch.Tensor) -> float:
-    return float(torch.linalg.vector_norm(values.detach(), dtype=torch.float64))
+    """The L2 norm, in float64 a few rows at a time: a copy of a whole table would be large."""
+    rows = values.detach().reshape(1) if values.dim() == 0 else values.detach()
+    parts = torch.split(rows, max(1, _COPIED * len(rows) // max(rows.numel(), 1)))
+    return math.hypot(*(float(torch.linalg.vector_norm(p, dtype=torch.float64)) for p in parts))
 
 
 def _shares(
@@ -144,7 +149,7 @@ def _shares(
         return None, {}
     squares: dict[str, float] = {}
     for name, norm in norms.items():
-        squares[groups[name]] = squares.get(groups[name], 0.0) + norm**2
+        squares[groups[name]] = squares.get(groups[name], 0.0) + norm * norm
     total = math.fsum(squares.values())
     shares = {group: square / total if total else 0.0 for group, square in squares.items()}
     return math.sqrt(total), shares

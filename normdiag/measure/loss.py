@@ -26,10 +26,13 @@ from normdiag.measure.reads_ahead import (
     with_input,
 )
 from normdiag.sources.batch import Batch
+from normdiag.sources.shortened import shortened
 from normdiag.structure.lookups import lookups, reads_a_source
 
 MASKED = 0.15
 """The share of the tokens that are targets of a masked LM (Devlin et al. 2019)."""
+_TRIED = 16
+"""Tokens on which it is tried what the output depends on."""
 _UNTRIED = "not tried: the outputs are not finite"
 _FEATURE_AXIS = 1
 """Of maps with channels: (batch, channels, ..)."""
@@ -47,9 +50,8 @@ class Objective:
     note: str
     batch: Batch
     """What is run for it: for a masked LM, with the masks in place."""
-    tokens: int
-    of: Callable[[Any], torch.Tensor]
-    """From the output of forward to the loss."""
+    of: Callable[[Any], tuple[torch.Tensor, int]]
+    """From the output of forward to the loss and the target tokens that it is a mean over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +72,14 @@ def choose(model: nn.Module, batch: Batch, done: Pass, choice: Choice) -> Object
 
     Raises NoLossError where no output is a floating-point number, RunError where forward fails.
     """
-    outputs = plain_outputs(model, batch)
+    tried = shortened(batch, _TRIED)
+    outputs = plain_outputs(model, tried)
     if not outputs:
         raise NoLossError("the output holds no floating-point tensor")
     for which, output in enumerate(outputs):
-        names = _predicted(batch, output, done)
+        names = _predicted(tried, output, done)
         for name in names:
-            ahead = reads_ahead(model, batch, name, which)
+            ahead = reads_ahead(model, tried, name, which, output)
             if not ahead:
                 has_source = reads_a_source(done.graph, done.stacks)
                 kind = "sequence-to-sequence" if has_source else "causal-lm"
@@ -89,11 +92,11 @@ def choose(model: nn.Module, batch: Batch, done: Pass, choice: Choice) -> Object
     output = outputs[which]
     if output.numel() == 1:
         own = "the one number that the model gives back is taken as its loss"
-        return Objective("own", own, batch, 1, lambda out: outputs_of(out)[which].sum())
+        return Objective("own", own, batch, lambda out: (outputs_of(out)[which].sum(), 1))
     width = _width(done)
     if width and output.dim() in (2, 3) and output.shape[-1] not in (1, width):
-        return _classes(batch, output, which, choice)
-    return _projection(batch, output, which, choice)
+        return _classes(batch, output.shape[-1], which, choice)
+    return _projection(batch, which, choice)
 
 
 def _predicted(batch: Batch, output: torch.Tensor, done: Pass) -> list[str]:
@@ -125,109 +128,95 @@ def _next_token(kind: str, batch: Batch, name: str, which: int, how: str) -> Obj
     real = real_tokens(batch, name, tuple(ids.shape)).to(ids.device)
     targets = real[..., 1:] & real[..., :-1]
     labels = ids[..., 1:][targets]
+
+    def of(output: Any) -> tuple[torch.Tensor, int]:
+        return _cross_entropy(outputs_of(output)[which][..., :-1, :][targets], labels)
+
     note = (
         f"every token of {name} is predicted from those before it: its output is the same "
         f"whatever comes later ({how})"
     )
-    return Objective(
-        kind,
-        note,
-        batch,
-        len(labels),
-        lambda out: _cross_entropy(outputs_of(out)[which][..., :-1, :][targets], labels),
-    )
+    return Objective(kind, note, batch, of)
 
 
 def _masked(batch: Batch, name: str, which: int, choice: Choice) -> Objective:
     """Mean of -log p(token) at the tokens that were masked; special tokens never are."""
     ids = given(batch, name)
     assert ids is not None
-    real = real_tokens(batch, name, tuple(ids.shape)).cpu()
-    special = torch.tensor(batch.special) if batch.special else torch.zeros(0)
-    if special.shape == real.shape and bool((real & ~special.bool()).any()):
-        real &= ~special.bool()
+    real = real_tokens(batch, name, tuple(ids.shape)).to(ids.device)
+    special = torch.tensor(batch.special, device=ids.device) if batch.special else real
+    if special.shape == real.shape and bool((real & ~special).any()):
+        real = real & ~special
     places = real.flatten().nonzero().flatten()
     generator = choice.generator()
     count = max(1, round(MASKED * len(places)))
     chosen = places[torch.randperm(len(places), generator=generator)[:count]].sort().values
     flat = ids.flatten().clone()
-    labels = flat[chosen.to(flat.device)]
+    labels = flat[chosen]
     if choice.mask_id is None:
-        others = places[torch.randint(len(places), (count,), generator=generator)]
-        stand_in, said = flat[others.to(flat.device)], "other tokens of the same text"
+        flat[chosen] = flat[places[torch.randint(len(places), (count,), generator=generator)]]
+        stand_in = "other tokens of the same text"
     else:
-        stand_in = torch.full_like(labels, choice.mask_id)
-        said = f"the mask token {choice.mask_id}"
-    flat[chosen.to(flat.device)] = stand_in
+        flat[chosen] = choice.mask_id
+        stand_in = f"the mask token {choice.mask_id}"
+
+    def of(output: Any) -> tuple[torch.Tensor, int]:
+        return _cross_entropy(outputs_of(output)[which].flatten(0, -2)[chosen], labels)
+
     note = (
         f"{count} of {len(places)} tokens of {name}, drawn by seed {choice.seed}, are the targets; "
-        f"{said} stand in their places and the rest of the text is whole. Outputs depend on later "
-        "tokens (tried)"
+        f"{stand_in} stand in their places and the rest of the text is whole. Outputs depend on "
+        "later tokens (tried)"
     )
-    return Objective(
-        "masked-lm",
-        note,
-        with_input(batch, name, flat.view_as(ids)),
-        count,
-        lambda out: _cross_entropy(outputs_of(out)[which].flatten(0, -2)[chosen], labels),
-    )
+    return Objective("masked-lm", note, with_input(batch, name, flat.view(ids.shape)), of)
 
 
-def _classes(batch: Batch, output: torch.Tensor, which: int, choice: Choice) -> Objective:
+def _classes(batch: Batch, classes: int, which: int, choice: Choice) -> Objective:
     """Mean of -log p(label) over the real rows of (.., classes)."""
-    real = _real_rows(batch, output).flatten().nonzero().flatten().to(output.device)
-    scores = output.flatten(0, -2)[real].double().cpu()
-    chances = scores.nan_to_num().softmax(-1)
-    labels = torch.multinomial(chances, 1, generator=choice.generator()).flatten()
-    labels = labels.to(output.device)
+
+    def of(output: Any) -> tuple[torch.Tensor, int]:
+        scores = outputs_of(output)[which]
+        scores = scores.flatten(0, -2)[_real_rows(batch, scores).flatten()]
+        chances = scores.detach().cpu().double().nan_to_num().softmax(-1)
+        labels = torch.multinomial(chances, 1, generator=choice.generator()).flatten()
+        return _cross_entropy(scores, labels.to(scores.device))
+
     note = (
-        f"the output has {output.shape[-1]} features, which is neither the width of the stream "
-        "nor the number of tokens: classes. Labels are drawn by seed "
-        f"{choice.seed} from what the model itself predicts, so that the loss is that of a "
-        "model that is as often right as it believes"
+        f"the output has {classes} features, which is neither the width of the stream nor the "
+        f"number of tokens: classes. Labels are drawn by seed {choice.seed} from what the model "
+        "itself predicts: the loss is that of a model that is as often right as it believes"
     )
-    return Objective(
-        "classification",
-        note,
-        batch,
-        len(labels),
-        lambda out: _cross_entropy(outputs_of(out)[which].flatten(0, -2)[real], labels),
-    )
+    return Objective("classification", note, batch, of)
 
 
-def _projection(batch: Batch, output: torch.Tensor, which: int, choice: Choice) -> Objective:
+def _projection(batch: Batch, which: int, choice: Choice) -> Objective:
     """Mean over tokens of <r, y> / sqrt(H), r standard normal and drawn for every token."""
-    axis = _FEATURE_AXIS if output.dim() > 3 else -1
-    real = _real_rows(batch, output) if output.dim() == 3 else None
-    tokens = output.numel() // output.shape[axis] if real is None else int(real.sum())
-    weights = torch.randn(output.shape, generator=choice.generator(), dtype=torch.float64)
-    if real is not None:
-        weights *= real.cpu()[..., None]
-    weights *= output.shape[axis] ** -0.5 / max(tokens, 1)
-    weights = weights.to(_computable(output))
+
+    def of(output: Any) -> tuple[torch.Tensor, int]:
+        y = _computable(outputs_of(output)[which])
+        axis = _FEATURE_AXIS if y.dim() > 3 else -1
+        r = torch.randn(y.shape, generator=choice.generator()).to(y) * y.shape[axis] ** -0.5
+        if y.dim() < 3 or axis == _FEATURE_AXIS:
+            tokens = y.numel() // y.shape[axis]
+            return (r * y).sum() / tokens, tokens
+        real = _real_rows(batch, y)
+        return (r * y)[real].sum() / real.sum(), int(real.sum())
+
     note = (
-        f"no head: mean over tokens of <r, y> / sqrt({output.shape[axis]}), y the output of shape "
-        f"{tuple(output.shape)}, r normal numbers drawn by seed {choice.seed}"
+        "no head: mean over tokens of <r, y> / sqrt(H), y the output with H features, r normal "
+        f"numbers drawn by seed {choice.seed}"
     )
-    return Objective(
-        "random-projection",
-        note,
-        batch,
-        tokens,
-        lambda out: (_computable(outputs_of(out)[which]) * weights).sum(),
-    )
+    return Objective("random-projection", note, batch, of)
 
 
 def _real_rows(batch: Batch, output: torch.Tensor) -> torch.Tensor:
     """Which rows of (.., features) are tokens that are not padding."""
-    shape = tuple(output.shape[:-1])
-    decoder = batch.inputs.get("decoder_attention_mask", batch.inputs.get("decoder_input_ids"))
-    is_decoder = isinstance(decoder, torch.Tensor)
-    return real_tokens(batch, "decoder_" if is_decoder else "", shape).to(output.device)
+    side = "decoder_" if "decoder_input_ids" in batch.inputs else ""
+    return real_tokens(batch, side, tuple(output.shape[:-1])).to(output.device)
 
 
-def _cross_entropy(scores: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    return cross_entropy(_computable(scores), labels)
+def _cross_entropy(scores: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, int]:
+    return cross_entropy(_computable(scores), labels), len(labels)
 
 
 def _computable(values: torch.Tensor) -> torch.Tensor:
