@@ -36,5 +36,7 @@ class Block:
     """Relative: the true sigma_max is within this share of the one given."""
     is_bound: bool = False
     layer: int | None = None
+    mean_square_deviation: float | None = None
+    """Standard deviation of `mean_square`, where that is an estimate from random products."""
     product: float | None = None
     """Of a stack: the product of its layers' sigma_max, beside which its own stands."""

@@ -37,7 +37,12 @@ class SingularRange:
 
 
 def singular_range(
-    operator: LinearOperator, *, steps: int = 60, tolerance: float = 1e-3, seed: int = 0
+    operator: LinearOperator,
+    *,
+    steps: int = 60,
+    tolerance: float = 1e-3,
+    seed: int = 0,
+    zeros: int = 0,
 ) -> SingularRange:
     """Iterate until sigma_max is known to `tolerance`, relative to itself, or for `steps` steps.
 
@@ -46,13 +51,15 @@ def singular_range(
         steps: at most so many; no more than min(rows, columns) are ever taken.
         tolerance: 0 takes all steps, for the sake of sigma_min.
         seed: of the random starting vector.
+        zeros: how many of the smallest singular values sigma_min leaves out. The k-th smallest of
+            B is never below the k-th smallest of A, so it stays an upper bound.
     """
     if operator.rows < operator.columns:  # its null space is not among the min(rows, columns)
         operator = operator.transpose
     process = _Bidiagonal(operator, min(steps, operator.columns), seed)
     while True:
         process.extend()
-        found = process.range()
+        found = process.range(zeros)
         is_known = found.sigma_max_error <= tolerance * found.sigma_max
         if found.is_exact or is_known or found.steps == steps:
             return found
@@ -84,7 +91,7 @@ class _Bidiagonal:
             self._next = _beside(image, self._right[: k + 1])
             self._length = self._betas[k] = float(self._next.norm())
 
-    def range(self) -> SingularRange:
+    def range(self, zeros: int) -> SingularRange:
         """What the steps so far say."""
         alphas = torch.tensor(self._alphas, dtype=torch.float64)
         betas = torch.tensor(self._betas, dtype=torch.float64)
@@ -97,7 +104,7 @@ class _Bidiagonal:
         return SingularRange(
             sigma_max=float(ritz[0]),
             sigma_max_error=beyond + self._rounding,
-            sigma_min=float(ritz[-1]),
+            sigma_min=float(ritz[max(0, len(ritz) - 1 - zeros)]),
             is_exact=is_exact,
             steps=len(alphas),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,10 +33,10 @@ def shortened(batch: Batch, positions: int) -> Batch:
     def cut(name: Any, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        start = _first_token(name, named)
+        start = first_token(batch, "decoder_" if str(name).startswith("decoder_") else "")
         return value[:1, start : start + positions]
 
-    start = _first_token("", named)
+    start = first_token(batch)
     ends = slice(start, start + positions)
     return replace(
         batch,
@@ -56,10 +55,9 @@ def _holds_tokens(name: Any, value: torch.Tensor) -> bool:
     return (value.dim() == 2 and is_whole) or (value.dim() == 3 and name in _EMBEDDINGS)
 
 
-def _first_token(name: Any, named: Mapping[Any, Any]) -> int:
-    """Where the padding on the left of the first sequence ends."""
-    side = "decoder_" if str(name).startswith("decoder_") else ""
-    mask = named.get(f"{side}attention_mask")
+def first_token(batch: Batch, side: str = "") -> int:
+    """Where the padding on the left of the first sequence ends; `side`: "" or "decoder_"."""
+    mask = batch.inputs.get(f"{side}attention_mask")
     if not isinstance(mask, torch.Tensor) or mask.dim() != 2 or mask.is_meta:
         return 0
     real = (mask[0] != 0).nonzero()

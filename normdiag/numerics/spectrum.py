@@ -1,0 +1,39 @@
+"""What the singular values s_1 >= .. >= s_n of a square matrix say, some zeros left out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Spectrum:
+    """The numbers of one matrix."""
+
+    sigma_max: float
+    sigma_min: float
+    """The smallest that is not left out."""
+    mean_square: float
+    """||A||_F^2 / n, over all n."""
+    effective_rank: float
+    """exp of the entropy of s / sum s, over all (Roy and Vetterli 2007)."""
+
+
+def spectrum(matrix: Tensor, zeros: int = 0) -> Spectrum:
+    """Of a finite square matrix, by a dense decomposition in float64.
+
+    The `zeros` smallest singular values are left out of sigma_min.
+    """
+    values = torch.linalg.svdvals(matrix.double())
+    kept = values[: max(1, len(values) - zeros)]
+    shares = values / values.sum()
+    entropy = float(torch.special.entr(shares).sum())
+    return Spectrum(
+        sigma_max=float(values[0]),
+        sigma_min=float(kept[-1]),
+        mean_square=float(values.square().mean()),
+        effective_rank=math.exp(entropy) if entropy == entropy else 0.0,
+    )
