@@ -14,6 +14,7 @@ from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.measure.assembly import Assembly, measure
 from normdiag.measure.backward import flow_back
+from normdiag.measure.blocks import measure_blocks, steps
 from normdiag.measure.branch_weights import branch_weights
 from normdiag.measure.coverage import cover
 from normdiag.measure.depth import along_depth
@@ -76,6 +77,12 @@ def observe(
     if "stream" in options.measure:
         progress.start("relating the layers")
         measurements, more = along_depth(loaded, batches[0], measurements, options.seed)
+        skipped += more
+        progress.done()
+    if "jacobians" in options.measure:
+        progress.start("differentiating the blocks", steps(assembly.sites.architecture))
+        blocks, more = measure_blocks(loaded.model, batches[0], progress.advance)
+        measurements = replace(measurements, blocks=blocks)
         skipped += more
         progress.done()
     if "norms" in options.measure:
