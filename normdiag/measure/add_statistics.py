@@ -88,9 +88,10 @@ def channel_median(sizes: torch.Tensor) -> torch.Tensor:
     middle = ((features - 1) // 2, features // 2)
     wide = sizes.float() if sizes.dtype in (torch.float16, torch.bfloat16) else sizes
     if wide.device.type == "cpu":
-        parted = np.partition(wide.numpy(), middle, axis=-1)
-        low, high = (torch.from_numpy(parted[:, i].astype(np.float64)) for i in middle)
-        return (low + high) / 2
+        # parted at both places at once it takes five times as long
+        parted = np.partition(wide.numpy(), middle[0], axis=-1)
+        low, high = parted[:, middle[0]], parted[:, middle[1] :].min(-1)
+        return torch.from_numpy((low.astype(np.float64) + high) / 2)
     ordered = wide.sort(-1).values
     return (ordered[:, middle[0]].double() + ordered[:, middle[1]].double()) / 2
 

@@ -12,8 +12,10 @@ import torch
 from normdiag.capture.sourceline import source_line
 from normdiag.graph import Node
 from normdiag.measure.add_statistics import AddRows, add_rows
+from normdiag.measure.extremes import Extremes, extremes
 from normdiag.measure.norm_operand import NormOperand, operands
 from normdiag.measure.norm_statistics import NormRows, norm_rows
+from normdiag.measure.peaks import is_peak, largest
 from normdiag.measure.rows import Sampler, TokenLayout, Tokens, to_rows
 from normdiag.measure.slab import Slab
 from normdiag.structure.features import feature_axis
@@ -63,6 +65,7 @@ class AddRecord:
     out_rows: torch.Tensor
     lead: tuple[int, ...]
     axis: int
+    extremes: Extremes | None = None
 
 
 @dataclass(slots=True)
@@ -89,6 +92,8 @@ class SiteObserver:
     """Small tensors that are not activations: gains, scales, means per token."""
     recent: dict[Node, torch.Tensor] = field(default_factory=dict)
     """The latest add and norm results: one of them is what the head receives."""
+    peaks: dict[Node, torch.Tensor] = field(default_factory=dict)
+    """max |value| of what lies between the sites."""
     _slab: Slab = field(default_factory=Slab)
     _scaled: torch.Tensor | None = None
     """x of the latest a x with a learned scalar a: a DyT where a tanh follows."""
@@ -122,6 +127,9 @@ class SiteObserver:
             return
         if self.wanted.values:
             self._dyt_input(node, args, output)
+            if self.wanted.stream and is_peak(node):
+                valid = self.layout_of(node).tokens(node.shape[:-1]).valid
+                self.peaks[node] = largest(output, valid, self._slab)
         if isinstance(node.form, Moment) and output.numel() <= SMALL:
             self.values[node] = output
         elif node.op in _SCALINGS or node.op in ("add", "sub", "rsub", "addcmul", "einsum"):
@@ -245,6 +253,7 @@ class SiteObserver:
         self.adds[add] = AddRecord(
             add, tokens, statistics, picked,
             kept(x, picked), kept(u, picked), kept(y, picked), lead, axis,
+            statistics and extremes((x, u, y), statistics.out_square, tokens.valid, self._slab),
         )  # fmt: skip
         self._remember(add.node, output)
 
