@@ -114,7 +114,7 @@ def _stream_hook(
             return
         rows = to_rows(gradient, (tap.axis,))
         rows = rows if tap.tokens.valid is None else rows[tap.tokens.valid]
-        into[name] = _length(rows) / scale / math.sqrt(max(rows.shape[0], 1))
+        into[name] = length(rows) / scale / math.sqrt(max(rows.shape[0], 1))
 
     return arrived
 
@@ -126,15 +126,15 @@ def _parameter_hook(
 
     def arrived(gradient: torch.Tensor) -> torch.Tensor | None:
         if gradient.is_sparse:
-            into[name] = _length(gradient.coalesce().values()) / scale
+            into[name] = length(gradient.coalesce().values()) / scale
             return None
-        into[name] = _length(gradient) / scale
+        into[name] = length(gradient) / scale
         return gradient.new_zeros(()).expand_as(gradient)
 
     return arrived
 
 
-def _length(values: torch.Tensor) -> float:
+def length(values: torch.Tensor) -> float:
     """The L2 norm, in float64 a few rows at a time: a copy of a whole table would be large."""
     rows = values.detach().reshape(1) if values.dim() == 0 else values.detach()
     parts = torch.split(rows, max(1, _COPIED * len(rows) // max(rows.numel(), 1)))
