@@ -69,6 +69,20 @@ class AddMeasurement:
     rms: AddRms | None = None
     contribution: Contribution | None = None
     """Null behind which a norm stands on the stream: through it nothing is additive."""
+    dtype: str | None = None
+    """Of y, as this run added it; where operands differ, of the wider one."""
+    skip_dtype: str | None = None
+    branch_dtype: str | None = None
+    skip_max_abs: float | None = None
+    """The largest |x|."""
+    branch_max_abs: float | None = None
+    """The largest |u|."""
+    nonfinite: int = 0
+    """Of `tokens`, how many have a y that is not finite."""
+    padded_nonfinite: int = 0
+    """The same count over padded tokens."""
+    nonfinite_elements: int = 0
+    """Of y, how many values are not finite, padding included."""
 
 
 @record

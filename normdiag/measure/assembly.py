@@ -106,7 +106,11 @@ class Assembly:
         if record.statistics is None:
             return
         numbers = token_numbers(record, record.statistics, rows)
-        self.add_streams.setdefault(name, AddStream()).take(numbers, record.statistics)
+        stream = self.add_streams.setdefault(name, AddStream())
+        stream.take(numbers, record.statistics)
+        if record.extremes is not None:
+            out_square = record.statistics.out_square
+            stream.extremes.take(record.found, record.extremes, out_square, record.tokens.valid)
         if self.keep_tokens:
             self.numbers.setdefault(name, []).append(numbers)
         record.statistics = None

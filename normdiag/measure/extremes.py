@@ -1,4 +1,4 @@
-"""What a number format meets at one residual add: its largest operands, what it lost, overflow."""
+"""What a number format meets at a residual add: the largest operands, what is lost, overflow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import torch
 
 from normdiag.measure.peaks import largest
 from normdiag.measure.slab import Slab
+from normdiag.structure.residuals import AddFound
 
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -46,3 +47,42 @@ def extremes(
     written = (u != 0) & x.isfinite()
     lost = slab.keep(((x == y) & written).sum())
     return Extremes(skip, branch, bad, lost, slab.keep(written.sum()))
+
+
+@dataclass(slots=True)
+class AddExtremes:
+    """One add over all passes."""
+
+    dtype: str | None = None
+    skip_dtype: str | None = None
+    branch_dtype: str | None = None
+    skip_max: float = 0.0
+    branch_max: float = 0.0
+    nonfinite: int = 0
+    padded_nonfinite: int = 0
+    nonfinite_elements: int = 0
+    lost: int = 0
+    written: int = 0
+
+    def take(
+        self, add: AddFound, seen: Extremes, out_square: torch.Tensor, valid: torch.Tensor | None
+    ) -> None:
+        """One pass more."""
+        self.dtype, self.skip_dtype = add.node.dtype, add.skip.dtype
+        self.branch_dtype = add.branches[-1].dtype
+        self.skip_max = _larger(self.skip_max, float(seen.skip))
+        self.branch_max = _larger(self.branch_max, float(seen.branch))
+        bad = ~out_square.isfinite()
+        everywhere = int(bad.sum())
+        here = everywhere if valid is None else int(bad[valid].sum())
+        self.nonfinite += here
+        self.padded_nonfinite += everywhere - here
+        self.nonfinite_elements += int(seen.bad_elements)
+        if seen.lost is not None and seen.written is not None:
+            self.lost += int(seen.lost)
+            self.written += int(seen.written)
+
+
+def _larger(a: float, b: float) -> float:
+    """The larger one; NaN where one is."""
+    return b if b != b or b > a else a

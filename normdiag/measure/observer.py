@@ -250,10 +250,13 @@ class SiteObserver:
         statistics = add_rows(x, u, y, tokens, self._slab) if self.wanted.stream else None
         picked = self.sampler.add_rows(y.shape[0], tokens, y.device)
         kept = self._slab.rows
+        ends = None
+        if statistics is not None:
+            ends = extremes((x, u, y), statistics.out_square, tokens.valid, self._slab)
         self.adds[add] = AddRecord(
             add, tokens, statistics, picked,
             kept(x, picked), kept(u, picked), kept(y, picked), lead, axis,
-            statistics and extremes((x, u, y), statistics.out_square, tokens.valid, self._slab),
+            ends,
         )  # fmt: skip
         self._remember(add.node, output)
 

@@ -11,6 +11,7 @@ import torch
 from normdiag.evidence.stream import AddMeasurement, AddRms, Position
 from normdiag.measure.add_statistics import AddRows
 from normdiag.measure.column import Column
+from normdiag.measure.extremes import AddExtremes
 from normdiag.measure.observer import AddRecord
 from normdiag.measure.summaries import Numbers
 
@@ -103,6 +104,7 @@ class AddStream:
     """How many values each of these sums is over."""
     pairs: float = 0.0
     pair_cosine: float = 0.0
+    extremes: AddExtremes = field(default_factory=AddExtremes)
 
     def take(self, numbers: TokenNumbers, rows: AddRows) -> None:
         """One pass more."""
@@ -162,6 +164,14 @@ class AddStream:
             out_ratio=columns["out_ratio"].typical(),
             sink_ratio=self.sink_ratio(),
             rms=AddRms(**{k: (v / self.elements) ** 0.5 for k, v in self.squares.items()}),
+            dtype=self.extremes.dtype,
+            skip_dtype=self.extremes.skip_dtype,
+            branch_dtype=self.extremes.branch_dtype,
+            skip_max_abs=self.extremes.skip_max,
+            branch_max_abs=self.extremes.branch_max,
+            nonfinite=self.extremes.nonfinite,
+            padded_nonfinite=self.extremes.padded_nonfinite,
+            nonfinite_elements=self.extremes.nonfinite_elements,
         )
 
 
