@@ -115,6 +115,12 @@ def test_ignore_may_be_a_list(tmp_path):
         ("thresholds.ND301.a = nan", "thresholds.ND301.a = nan", "finite number"),
         ("thresholds.ND301.a = -inf", "thresholds.ND301.a = -inf", "finite number"),
         (f"thresholds.ND301.a = 1{'0' * 400}", "thresholds.ND301.a = 1000", "finite number"),
+        ("max = 1", "max = 1", 'table of "path" = number'),
+        ('max = { "a.b" = "1" }', "max.a.b = '1'", "finite number"),
+        ("min.a.b = nan", "min.a.b = nan", "finite number"),
+        ("min.a.b = true", "min.a.b = True", "finite number"),
+        ("margin = -0.1", "margin = -0.1", "0 or more"),
+        ("margin = inf", "margin = inf", "finite number"),
         ("measure = [1]", "measure = [1]", "list of strings"),
         ("texts = 1", "texts = 1", "must be a string"),
         ("device = 0", "device = 0", "must be a string"),
@@ -162,3 +168,12 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(type(path), "read_text", refuse)
     with pytest.raises(UsageError, match="Permission denied"):
         config.find(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['[max]\n"a.b[c.d].e" = 3\na.f = 4', 'max = { "a.b[c.d].e" = 3, "a.f" = 4.0 }'],
+)
+def test_a_bound_is_a_path_in_quotes_or_in_tables(tmp_path, text):
+    write(tmp_path / "normdiag.toml", text)
+    assert config.find(tmp_path).max == {"a.b[c.d].e": 3.0, "a.f": 4.0}

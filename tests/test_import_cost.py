@@ -61,10 +61,20 @@ def test_no_heavy_import(arguments: list[str]) -> None:
     assert run_command(*arguments) == (set(), 0)
 
 
-@pytest.mark.parametrize("form", ["text", "json", "csv"])
+FORMS = ["text", "json", "csv", "markdown", "sarif", "junit", "github"]
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_a_saved_report_needs_no_torch(saved: Path, form: str) -> None:
     assert run_command("render", str(saved), "--format", form) == (set(), 0)
+
+
+def test_a_check_of_saved_reports_needs_no_torch(saved: Path, tmp_path: Path) -> None:
+    bound = ("--max", "measurements.growth.total=1e9")
     assert run_command("check", str(saved), "--fail-on", "never") == (set(), 0)
+    words = ("check", str(saved), str(saved), "--baseline", str(saved), *bound)
+    assert run_command(*words, "--json", str(tmp_path / "all.json")) == (set(), 0)
+    assert run_command("render", str(tmp_path / "all.json")) == (set(), 0)
 
 
 def test_a_wrong_option_needs_no_torch() -> None:
