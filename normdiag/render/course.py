@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from normdiag.findings import SEVERITIES
 from normdiag.render.escape import visible
-from normdiag.render.units import UNKNOWN, count
-from normdiag.render.verdict import outcome
+from normdiag.render.units import UNKNOWN
+from normdiag.render.verdict import outcome, tally
 from normdiag.report.paths import parse, worst
 from normdiag.report.report import Report
 from normdiag.report.series import Entry, Series
@@ -42,7 +40,7 @@ def rows(series: Series) -> Iterator[Row]:
         yield Row(
             target=visible(entry.target),
             numbers={name: _worst(report, name) for name in NUMBERS},
-            findings=_tally(report) if report else UNKNOWN,
+            findings=(tally(report) or "none") if report else UNKNOWN,
             moved=_moved(before, report) if before and report else UNKNOWN,
             verdict=_verdict(entry),
         )
@@ -52,16 +50,6 @@ def rows(series: Series) -> Iterator[Row]:
 def _worst(report: Report | None, name: str) -> float | None:
     found = worst(NUMBERS[name].values(report), "max") if report else None
     return found.number if found else None
-
-
-def _tally(report: Report) -> str:
-    tally = Counter(finding.severity for finding in report.findings)
-    said = [
-        count(tally[severity], "note" if severity == "info" else severity)
-        for severity in reversed(SEVERITIES)
-        if tally[severity]
-    ]
-    return ", ".join(said) or "none"
 
 
 def _moved(before: Report, now: Report) -> str:

@@ -17,7 +17,7 @@ from normdiag.render.escape import spelled, visible
 from normdiag.render.interface import Options
 from normdiag.render.several import figures
 from normdiag.render.units import whole
-from normdiag.render.verdict import beside_baseline, entry_headline, standing_of
+from normdiag.render.verdict import beside_baseline, entry_headline, standing_of, tally
 from normdiag.report.check import Check, Standing
 from normdiag.report.report import Report
 from normdiag.report.series import Entry, Series
@@ -68,7 +68,8 @@ def _word(word: str) -> str:
 def _entry(entry: Entry, level: str, options: Options) -> Iterator[str]:
     yield f"{level} {code(entry.target)}"
     yield ""
-    yield f"**{words(entry_headline(entry) or 'not checked')}**"
+    found = tally(entry.report) if entry.report else ""
+    yield f"**{words(entry_headline(entry) or found or 'no findings')}**"
     yield ""
     if entry.failure is not None and entry.failure.hint is not None:
         yield words(entry.failure.hint)

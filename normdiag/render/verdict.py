@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from normdiag.findings import SEVERITIES, Finding
+from normdiag.findings import SEVERITIES, Finding, Severity
 from normdiag.render.escape import visible
 from normdiag.render.units import count
 from normdiag.report.check import Check, Standing
@@ -13,6 +13,7 @@ from normdiag.report.report import Report
 from normdiag.report.series import Entry
 
 _FEW = 3
+_NOUNS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def outcome(check: Check) -> str:
@@ -35,6 +36,16 @@ def entry_headline(entry: Entry) -> str:
     if entry.failure is not None:
         return f"no report: {visible(entry.failure.what)}"
     return headline(entry.report) if entry.report else ""
+
+
+def tally(report: Report) -> str:
+    """Return how many findings of each severity there are; "" where there are none."""
+    found = Counter(finding.severity for finding in report.findings)
+    return ", ".join(
+        count(found[severity], _NOUNS[severity])
+        for severity in reversed(SEVERITIES)
+        if found[severity]
+    )
 
 
 def standing_of(report: Report) -> tuple[tuple[Finding, Standing | None], ...]:
@@ -62,8 +73,7 @@ def _reasons(report: Report, check: Check) -> Iterator[str]:
         if codes:
             new = "" if check.baseline is None else "new or worse "
             named = ", ".join(dict.fromkeys(visible(code) for code in codes))
-            noun = "note" if severity == "info" else severity
-            yield f"{count(len(codes), new + noun)} ({named})"
+            yield f"{count(len(codes), new + _NOUNS[severity])} ({named})"
     wanted = "broken" if check.exit_code == 1 else "unknown"
     yield from (visible(each.why) for each in check.bounds if each.state == wanted)
     if check.exit_code != 1 and check.require_complete:
@@ -76,9 +86,6 @@ def _passed(report: Report, check: Check) -> str:
         return f"beside the baseline {beside_baseline(check)}"
     if check.fail_on == "never":
         return "no finding fails it"
-    severe = "" if check.fail_on == "error" else " or worse"
-    return f"no finding is {_article(check.fail_on)}{severe}"
-
-
-def _article(severity: str) -> str:
-    return {"error": "an error", "warning": "a warning"}.get(severity, "a note")
+    if check.fail_on == "error":
+        return "no finding is an error"
+    return f"no finding is a {_NOUNS[check.fail_on]} or worse"
