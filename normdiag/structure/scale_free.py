@@ -70,6 +70,8 @@ def _taken_off(weight: Node, children: Mapping[Node, Iterable[Node]]) -> NormFou
     while waiting:
         node = min(waiting, key=lambda n: n.index)
         waiting.discard(node)
+        if node.output and node not in children:
+            continue  # a further result of an operation, that nothing reads
         degree = _degree(node, degrees)
         if degree is not None:
             degrees.of[node] = degree
@@ -79,9 +81,9 @@ def _taken_off(weight: Node, children: Mapping[Node, Iterable[Node]]) -> NormFou
             return None
         if degree == 0.0:
             continue
-        if node not in children and node.output == 0:
-            return None  # the model gives it back; further results of an operation may go unused
-        waiting.update(children.get(node, ()))
+        if node not in children:
+            return None  # the model gives it back
+        waiting.update(children[node])
     return degrees.norms[0] if degrees.norms else None
 
 
@@ -107,7 +109,7 @@ def _by_operation(node: Node, of: Mapping[Node, float]) -> float | None:
     if not any(map(degree, node.parents)):
         return 0.0
     if op in _KEPT:
-        return _common(map(degree, node.parents))
+        return _common(degree(p) for p in node.parents if 0 not in p.shape)  # an empty cache
     if op in _SUMS:
         return _common(degree(value) for value in args[:2] if number(value) != 0.0)
     if op in _PRODUCTS:
