@@ -32,7 +32,8 @@ def outcome(judgement) -> list[str]:
 )
 def test_every_rule_has_an_outcome(seen: Evidence) -> None:
     assert outcome(judge(seen)) == ALL
-    assert outcome(judge(seen, select=["ND3"], ignore=["ND302"])) == ["ND301", "ND304"]
+    some = outcome(judge(seen, select=["ND3"], ignore=["ND302"]))
+    assert some == ["ND301", "ND303", "ND304", "ND305"]
 
 
 def test_without_evidence_nothing_passes_but_the_loading() -> None:

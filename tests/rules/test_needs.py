@@ -29,6 +29,7 @@ def why(need: Need, mode: str = "run", **given) -> str | None:
         ("measurements.norms", {"norm_inputs": {"n": measured(0.1)}}),
         ("measurements.stream", {"stream": {"a": factories.add_measurement()}}),
         ("measurements.growth", {"growth": {"s": GROWTH}}),
+        ("measurements.duplicates", {"duplicates": {"s": ()}}),
         ("measurements.replay", {"closure": {"s": Closure(max_rel_error=0.0, layer=0)}}),
         ("measurements.weights", {"weights": WEIGHTS}),
     ],
@@ -48,6 +49,13 @@ def test_what_is_there_is_not_missed(need: Need, given: dict) -> None:
         ("measurements.stream", BUILT, "add 'stream' to --measure"),
         ("measurements.growth", {}, "no stack of residual adds was found"),
         ("measurements.growth", BUILT, "add 'stream' to --measure"),
+        ("measurements.duplicates", {}, "no stack of residual adds was found"),
+        ("measurements.duplicates", BUILT, "add 'stream' to --measure"),
+        (
+            "measurements.duplicates",
+            {**BUILT, "stream": {"a": factories.add_measurement()}},
+            "no stack has two layers",
+        ),
         (
             "measurements.growth",
             {**BUILT, "stream": {"layers.0/add#0": factories.add_measurement()}},

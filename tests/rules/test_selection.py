@@ -23,8 +23,8 @@ def test_nothing_selected_is_everything() -> None:
         ("nd301", ["ND301"]),
         ("epsilon-dominates", ["ND301"]),
         ("Epsilon-Dominates", ["ND301"]),
-        ("ND3", ["ND301", "ND302", "ND304"]),
-        ("ND30", ["ND301", "ND302", "ND304"]),
+        ("ND3", ["ND301", "ND302", "ND303", "ND304", "ND305"]),
+        ("ND30", ["ND301", "ND302", "ND303", "ND304", "ND305"]),
         ("ND", [rule.code for rule in RULES]),
     ],
 )
@@ -38,7 +38,7 @@ def test_selectors_add_up_in_the_order_of_codes() -> None:
 
 
 def test_ignore_takes_away() -> None:
-    assert codes(["ND3"], ignore=["constant-input"]) == ["ND301", "ND304"]
+    assert codes(["ND3"], ignore=["constant-input"]) == ["ND301", "ND303", "ND304", "ND305"]
     assert codes(ignore=["ND"]) == []
     assert codes(["ND301"], ignore=["ND3"]) == []
 

@@ -71,8 +71,8 @@ class OffsetDestroyed(Rule):
             unit="share of ||x||^2 along ones",
             default=0.9,
             meaning="a LayerNorm that removes more is reported",
-            source="the standard deviation is then below a third of the mean. Behind a ReLU, of a "
-            "Gaussian, it is 1/pi = 0.32; in MiniLM at most 0.003, in an ALBERT 0.37",
+            source="the standard deviation is then below sqrt(0.1 / 0.9) = 1/3 of the mean. Behind "
+            "a ReLU, of a Gaussian, it is 1/pi = 0.32; in MiniLM at most 0.003, in an ALBERT 0.37",
             low=0.0,
             high=1.0,
         ),

@@ -65,8 +65,8 @@ class CancellingAdd(Rule):
             unit="||y|| / ||x||",
             default=0.25,
             meaning="an add that leaves less of the stream, for the median token, is reported",
-            source="two bits of every value are lost; the least that an add of SmolLM2 leaves is "
-            "0.98, of MiniLM and of an ALBERT more than all",
+            source="2^-2: two bits of every value are lost. The least that an add of SmolLM2 "
+            "leaves is 0.98, of MiniLM and of an ALBERT more than all",
             low=0.0,
             high=1.0,
         ),

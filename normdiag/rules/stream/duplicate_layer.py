@@ -57,7 +57,6 @@ class DuplicateLayer(Rule):
 
     * Kim et al., SOLAR 10.7B: Scaling Large Language Models with Simple yet Effective Depth
       Up-Scaling, 2023 (arXiv 2312.15166).
-    * https://github.com/arcee-ai/mergekit/issues/198.
     """
 
     code = "ND406"

@@ -66,8 +66,9 @@ class OverwritingBranch(Rule):
             unit="||u|| / ||x||",
             default=10,
             meaning="a branch that writes more than this, for the median token, overwrites",
-            source="at 10 less than 1 % of the energy of the sum was there before; past the first "
-            "layer the largest are 0.9 in SmolLM2, 1.4 in an ALBERT, 2.8 in MiniLM",
+            source="the stream is then below sqrt(1 %) of the branch: less than 1 % of the energy "
+            "of the sum was there before. Past the first layer the largest are 0.9 in SmolLM2, "
+            "1.4 in an ALBERT, 2.8 in MiniLM",
             low=1.0,
         ),
     )

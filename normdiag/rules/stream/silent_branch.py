@@ -70,7 +70,7 @@ class SilentBranch(Rule):
             unit="||u|| / ||x||",
             default=1e-4,
             meaning="a branch that writes less, for the median token, is silent",
-            source="half an ulp is 2e-3 of a value in bfloat16 and 2e-4 in float16: below 1e-4 "
+            source="half an ulp is 2^-9 of a value in bfloat16, 2^-12 in float16: below 1e-4 "
             "most of u is lost in either; of the 60 branches of SmolLM2 the least writes 0.09",
             low=0.0,
         ),
