@@ -7,6 +7,7 @@
     max = { "measurements.growth.total" = 50 }
     margin = 0.1
     measure = ["stream", "norms"]
+    clip = 0.5
     texts = "probes.txt"                                # beside the settings file
     dtype = "bfloat16"
 
@@ -59,6 +60,8 @@ class Settings:
     thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Rule code or name -> threshold -> value."""
     measure: tuple[str, ...] | None = None
+    clip: float | None = None
+    """The global norm at which gradients are clipped."""
     texts: Path | None = None
     """The file of probe texts, resolved against the settings file."""
     device: str | None = None
@@ -219,6 +222,13 @@ def _margin(given: object) -> float:
     return margin
 
 
+def _clip(given: object) -> float:
+    clip = _finite("", given)
+    if clip <= 0:
+        raise _WrongValue(given, "it must be above 0: the global norm at which training clips")
+    return clip
+
+
 def _finite(where: str, given: object) -> float:
     wanted = "it must be a finite number"
     if isinstance(given, bool) or not isinstance(given, int | float):
@@ -242,6 +252,7 @@ READERS: Mapping[str, Callable[[object], Any]] = {
     "margin": _margin,
     "thresholds": _thresholds,
     "measure": _names,
+    "clip": _clip,
     "texts": _texts,
     "device": _text,
     "dtype": _choice(*DTYPES),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,4 +52,9 @@ class Options:
             raise UsageError(
                 f"nothing called {', '.join(map(repr, unknown))} can be measured",
                 f"there are {', '.join(MEASURES)}; an empty tuple measures none",
+            )
+        if not 0 < self.clip < math.inf:
+            raise UsageError(
+                f"gradients cannot be clipped at a global norm of {self.clip}",
+                "clip is a finite number above 0, 1.0 in most trainings",
             )

@@ -13,6 +13,7 @@ ignore = { ND301 = "epsilon is set on purpose", ND4 = "" }
 fail_on = "warning"
 require_complete = true
 measure = ["stream"]
+clip = 0.5
 texts = "probes/texts.jsonl"
 device = "cuda:1"
 dtype = "bfloat16"
@@ -40,6 +41,7 @@ def test_every_key_is_read(tmp_path):
         require_complete=True,
         thresholds={"epsilon-dominates": {"eps_share": 0.05, "channels": 3.0}},
         measure=("stream",),
+        clip=0.5,
         texts=tmp_path / "probes/texts.jsonl",
         device="cuda:1",
         dtype="bfloat16",
@@ -99,7 +101,7 @@ def test_ignore_may_be_a_list(tmp_path):
     ("text", "what", "hint"),
     [
         ('fail-on = "error"', "unknown key 'fail-on'", "did you mean fail_on?"),
-        ("zzz = 1", "unknown key 'zzz'", "known keys: device, dtype, fail_on, ignore, "),
+        ("zzz = 1", "unknown key 'zzz'", "known keys: clip, device, dtype, fail_on, ignore, "),
         ("trust_remote_code = true", "unknown key 'trust_remote_code'", "known keys"),
         ('select = "ND3"', "select = 'ND3'", "list of strings"),
         ("select = [3]", "select = [3]", "list of strings"),
@@ -122,6 +124,8 @@ def test_ignore_may_be_a_list(tmp_path):
         ("margin = -0.1", "margin = -0.1", "0 or more"),
         ("margin = inf", "margin = inf", "finite number"),
         ("measure = [1]", "measure = [1]", "list of strings"),
+        ("clip = 0", "clip = 0", "above 0"),
+        ("clip = inf", "clip = inf", "finite"),
         ("texts = 1", "texts = 1", "must be a string"),
         ("device = 0", "device = 0", "must be a string"),
         ('dtype = "int8"', "dtype = 'int8'", "float16"),

@@ -158,12 +158,18 @@ class Measuring:
         list[str] | None,
         typer.Option(
             metavar="KINDS",
-            help="stream, norms, jacobians, by commas; or none. Default: all of them.",
+            help="stream, norms, jacobians, gradients, by commas; or none. Default: all.",
         ),
     ] = None
     all_tokens: Annotated[
         bool, typer.Option("--all-tokens", help="Norm Jacobians at every token, not a sample.")
     ] = False
+    clip: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NORM", help="Global norm at which gradients are clipped. Default: 1."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,6 +63,7 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         "device": loading.device or under.device,
         "seed": under.seed if probe.seed is None else probe.seed,
         "measure": _measure(observing.measuring.measure, under),
+        "clip": under.clip if observing.measuring.clip is None else observing.measuring.clip,
         "inputs": _inputs(probe),
     }
 

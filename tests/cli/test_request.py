@@ -31,6 +31,7 @@ def test_settings_go_over_the_defaults(tmp_path):
         ignore={"ND301": "on purpose"},
         thresholds={"ND302": {"a": 1.0}},
         measure=("norms",),
+        clip=0.25,
         texts=tmp_path / "probes.txt",
         device="cuda:0",
         dtype="float16",
@@ -41,6 +42,7 @@ def test_settings_go_over_the_defaults(tmp_path):
         ignore=("ND301",),
         thresholds={"ND302": {"a": 1.0}},
         measure=("norms",),
+        clip=0.25,
         texts=("one", "two"),
         device="cuda:0",
         dtype="float16",
@@ -53,6 +55,7 @@ def test_what_is_typed_goes_over_the_settings(tmp_path):
     (tmp_path / "typed.jsonl").write_text('{"text": "typed"}\n', encoding="utf-8")
     under = Settings(
         measure=("norms",),
+        clip=0.25,
         texts=tmp_path / "is not read.txt",
         device="cuda:0",
         dtype="float16",
@@ -74,7 +77,7 @@ def test_what_is_typed_goes_over_the_settings(tmp_path):
             "chat": True,
             "no_special_tokens": True,
         },
-        measuring={"measure": ["stream,jacobians"], "all_tokens": True},
+        measuring={"measure": ["stream,jacobians"], "all_tokens": True, "clip": 2.0},
     )
     assert options == Options(
         device="cpu",
@@ -88,9 +91,16 @@ def test_what_is_typed_goes_over_the_settings(tmp_path):
         chat=True,
         special_tokens=False,
         measure=("stream", "jacobians"),
+        clip=2.0,
         all_tokens=True,
         command="normdiag inspect x",
     )
+
+
+@pytest.mark.parametrize("clip", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_clipping_norm_that_clips_nothing_is_refused(clip):
+    with pytest.raises(UsageError, match="clip"):
+        asked(measuring={"clip": clip})
 
 
 @pytest.mark.parametrize(
