@@ -10,6 +10,7 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import Closure, Growth
+from normdiag.measure.branch_peaks import BranchPeaks
 from normdiag.measure.channel_share import channel_share
 from normdiag.measure.closure import close
 from normdiag.measure.forward import Pass
@@ -47,6 +48,7 @@ class Assembly:
     add_streams: dict[str, AddStream] = field(default_factory=dict)
     numbers: dict[str, list[TokenNumbers]] = field(default_factory=dict)
     variances: dict[str, list[Variances]] = field(default_factory=dict)
+    peaks: BranchPeaks = field(default_factory=BranchPeaks)
     head: HeadSums = field(default_factory=HeadSums)
     are_finite: list[bool] = field(default_factory=list)
     """Per pass: whether every norm input, every add and the output were finite."""
@@ -73,6 +75,7 @@ class Assembly:
     def _file(self, done: Pass, sites: Sites, rows: Rows) -> None:
         self.are_finite.append(done.is_finite)
         self.head.take(done)
+        self.peaks.take(done.sites.peaks, sites)
         for norm, name in sites.norms.items():
             record = done.sites.norms.get(norm)
             found = self._found.get(name)

@@ -70,8 +70,8 @@ class AddExtremes:
         """One pass more."""
         self.dtype, self.skip_dtype = add.node.dtype, add.skip.dtype
         self.branch_dtype = add.branches[-1].dtype
-        self.skip_max = _larger(self.skip_max, float(seen.skip))
-        self.branch_max = _larger(self.branch_max, float(seen.branch))
+        self.skip_max = larger(self.skip_max, float(seen.skip))
+        self.branch_max = larger(self.branch_max, float(seen.branch))
         bad = ~out_square.isfinite()
         everywhere = int(bad.sum())
         here = everywhere if valid is None else int(bad[valid].sum())
@@ -83,6 +83,6 @@ class AddExtremes:
             self.written += int(seen.written)
 
 
-def _larger(a: float, b: float) -> float:
+def larger(a: float, b: float) -> float:
     """The larger one; NaN where one is."""
     return b if b != b or b > a else a

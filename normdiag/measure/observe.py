@@ -17,11 +17,13 @@ from normdiag.measure.backward import flow_back
 from normdiag.measure.blocks import measure_blocks, steps
 from normdiag.measure.branch_weights import branch_weights
 from normdiag.measure.coverage import cover
+from normdiag.measure.defaults import deciding_defaults
 from normdiag.measure.depth import along_depth
 from normdiag.measure.forward import Sampling, run
 from normdiag.measure.invariances import invariances
 from normdiag.measure.nonfinite import locate
 from normdiag.measure.observer import Wanted
+from normdiag.measure.precision import precision
 from normdiag.measure.probing import probe_of
 from normdiag.measure.snapshot import Snapshot
 from normdiag.measure.subject import Named, subject_of, subject_of_weights
@@ -78,6 +80,7 @@ def observe(
         progress.start("relating the layers")
         measurements, more = along_depth(loaded, batches[0], measurements, options.seed)
         skipped += more
+        measurements = replace(measurements, precision=precision(assembly, measurements))
         progress.done()
     if "jacobians" in options.measure:
         progress.start("differentiating the blocks", steps(assembly.sites.architecture))
@@ -114,8 +117,14 @@ def observe(
     if with_tokens:
         traces = token_traces(_sequences(batches), assembly.numbers, assembly.variances)
     named = Named(target, digest, options.command)
+    subject = subject_of(loaded, named, probe, special, assembly.first)
+    if loaded.mode == "run":
+        progress.start("turning settings that were left out")
+        loading = replace(subject.loading, defaulted=deciding_defaults(loaded, batches[0]))
+        subject = replace(subject, loading=loading)
+        progress.done()
     return Evidence(
-        subject=subject_of(loaded, named, probe, special, assembly.first),
+        subject=subject,
         architecture=assembly.sites.architecture,
         measurements=measurements,
         coverage=cover(loaded.model, assembly.first, assembly.sites, skipped),
