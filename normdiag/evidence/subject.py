@@ -32,6 +32,23 @@ class Versions:
 
 
 @record
+class Defaulted:
+    """A setting that config.json leaves out and that decides what is computed.
+
+    The tensors are the same with another value, so nothing in the checkpoint tells which is meant."""
+
+    setting: str
+    value: str
+    """The default of the class, which was taken."""
+    other: str
+    """What was tried in its place."""
+    effect: str
+    """What is so by the default, such as the placement of a stack."""
+    instead: str
+    """What would be so with the other value."""
+
+
+@record
 class Loading:
     """What the loader could not match between checkpoint and model. Names are parameter names."""
 
@@ -43,6 +60,7 @@ class Loading:
     """In both, with shapes that differ."""
     norm_parameters: tuple[str, ...] = ()
     """Those of the above that are parameters of a norm (found in the graph), or one-dimensional."""
+    defaulted: tuple[Defaulted, ...] = ()
 
 
 @record

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
-
-import torch
 
 from normdiag.errors import RunError
 from normdiag.evidence.coverage import Coverage, Skipped
 from normdiag.evidence.evidence import Evidence
 from normdiag.measure.coverage import cover
-from normdiag.measure.forward import Pass, Sampling, run
-from normdiag.measure.learned import LearnedValues
-from normdiag.measure.observer import Wanted
+from normdiag.measure.forward import Pass
 from normdiag.measure.probing import probe_of
 from normdiag.measure.subject import Named, subject_of, subject_of_shapes
+from normdiag.measure.without_values import described, run_without_values
 from normdiag.options import MEASURES, Options
 from normdiag.progress import Progress
 from normdiag.sources.batch import Batch
 from normdiag.sources.interface import Runnable, ShapesOnly
 from normdiag.sources.tensor_names import guess
-from normdiag.structure.describe import describe
 
 _FEW = 5
 _GUESS = "no model was built; a guess of low confidence, from names and shapes alone:"
@@ -38,9 +33,7 @@ def observe_structure(
     progress.start("running the model on the meta device")
     done = _run(loaded, batches[0])
     progress.done()
-    known = {node: value for node, value in done.sites.values.items() if not value.is_meta}
-    learned = LearnedValues(known)
-    sites = describe(done.graph, done.reading.norms, done.stacks, learned)
+    sites = described(done)
     note = "; ".join(part for part in (probe.note, "shapes alone, no values") if part)
     named = Named(target, None, options.command)
     return Evidence(
@@ -63,13 +56,8 @@ def observe_shapes(loaded: ShapesOnly, target: str, options: Options) -> Evidenc
 
 
 def _run(loaded: Runnable, batch: Batch) -> Pass:
-    bare = replace(
-        batch,
-        args=tuple(_without_values(value) for value in batch.args),
-        inputs={name: _without_values(value) for name, value in batch.inputs.items()},
-    )
     try:
-        return run(loaded.model, bare, Wanted(stream=False, norms=False, values=False), Sampling())
+        return run_without_values(loaded.model, batch)
     except RunError as error:
         raise RunError(
             error.what,
@@ -77,17 +65,6 @@ def _run(loaded: Runnable, batch: Batch) -> Pass:
             "followed: run it with values (--random-init draws them where there are no weights). "
             f"Otherwise: {error.hint}",
         ) from error
-
-
-def _without_values(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.to("meta")
-    if isinstance(value, dict):
-        return {key: _without_values(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [_without_values(item) for item in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    return value
 
 
 def _unmeasured() -> list[Skipped]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 from normdiag.errors import UsageError
+from normdiag.rules.coverage.defaulted_setting import DefaultedSetting
 from normdiag.rules.coverage.incomplete_trace import IncompleteTrace
 from normdiag.rules.coverage.replay_mismatch import ReplayMismatch
 from normdiag.rules.coverage.weights_not_loaded import WeightsNotLoaded
@@ -31,6 +32,7 @@ from normdiag.rules.placement.narrow_norm import NarrowNorm
 from normdiag.rules.placement.unexpected_axis import UnexpectedAxis
 from normdiag.rules.precision.epsilon_underflow import EpsilonUnderflow
 from normdiag.rules.precision.non_finite_activation import NonFiniteActivation
+from normdiag.rules.precision.promoted_stream import PromotedStream
 from normdiag.rules.rule import Rule
 from normdiag.rules.stream.cancelling_add import CancellingAdd
 from normdiag.rules.stream.duplicate_layer import DuplicateLayer
@@ -43,6 +45,7 @@ RULES: tuple[Rule, ...] = (
     IncompleteTrace(),
     ReplayMismatch(),
     WeightsNotLoaded(),
+    DefaultedSetting(),
     DeepPostNorm(),
     MissingFinalNorm(),
     DoubleFinalNorm(),
@@ -71,6 +74,7 @@ RULES: tuple[Rule, ...] = (
     IllConditionedBlock(),
     EpsilonUnderflow(),
     NonFiniteActivation(),
+    PromotedStream(),
 )
 
 FAMILIES = {

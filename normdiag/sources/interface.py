@@ -63,6 +63,8 @@ class Runnable:
     class_name: str
     mode: Literal["run", "random-init", "structure-only"] = "run"
     """ "structure-only": every parameter is on the meta device."""
+    written: Mapping[str, Any] | None = None
+    """The configuration file as it was written, where there is one."""
     inputs: Any | None = None
     """What the model's own author says that it takes, where a factory gave it."""
 

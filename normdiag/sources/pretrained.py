@@ -82,6 +82,7 @@ def load_pretrained(checkpoint: Checkpoint, request: Request, progress: Progress
         model_type=choice.config.model_type,
         class_name=type(model).__name__,
         mode=_mode(request),
+        written=checkpoint.settings.fields if checkpoint.settings else None,
     )
 
 

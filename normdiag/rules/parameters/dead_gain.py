@@ -28,9 +28,10 @@ class DeadGain(Rule):
 
     ## How it is measured
 
-    The effective gain gamma as found in the graph, so with the 1 of `1 + w`. A gain is dead where its
-    size is at most 1e-6 of the median size of the gains that are not zero: in float32 it is then
-    below what rounds off of the others. The share of dead channels is compared with the threshold.
+    The effective gain gamma as found in the graph, so with the 1 of `1 + w`. A gain is dead where
+    its size is at most 1e-6 of the median size of the gains that are not zero: in float32 it is
+    then below what rounds off of the others. The share of dead channels is compared with the
+    threshold.
 
     ## Thresholds
 

@@ -1,0 +1,119 @@
+"""Which settings that the configuration file leaves out decide the structure: they are turned.
+
+A setting counts where the model has the same tensors with another value of it, so that nothing in
+the checkpoint could tell, and the data flow is another.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from torch import nn
+
+from normdiag.errors import NormdiagError
+from normdiag.evidence.architecture import Architecture
+from normdiag.evidence.subject import Defaulted
+from normdiag.graph import Graph
+from normdiag.measure.without_values import described, run_without_values
+from normdiag.sources.batch import Batch
+from normdiag.sources.interface import Runnable
+from normdiag.sources.left_out import built_with, left_out, turned
+from normdiag.sources.shortened import shortened
+from normdiag.structure.forms import number
+
+MOST = 12
+"""Settings that are turned at most: each costs a forward without values."""
+_POSITIONS = 8
+
+
+def deciding_defaults(loaded: Runnable, batch: Batch) -> tuple[Defaulted, ...]:
+    """The settings that config.json leaves out and that change what is computed on the stream."""
+    if not loaded.written or loaded.config is None:
+        return ()
+    settings = left_out(loaded.config, loaded.written)
+    short = shortened(batch, _POSITIONS)
+    try:
+        as_is = _Seen.of(built_with(loaded.model, {}), short) if settings else None
+    except NormdiagError:
+        return ()
+    return tuple(_deciding(loaded.model, settings, short, as_is)) if as_is else ()
+
+
+def _deciding(
+    model: nn.Module, settings: dict[str, bool | float], batch: Batch, as_is: _Seen
+) -> Iterator[Defaulted]:
+    for name, value in list(settings.items())[:MOST]:
+        other = turned(value)
+        try:
+            changed = _Seen.of(built_with(model, {name: other}), batch)
+        except NormdiagError:  # no such model, or none that runs: nothing is known of it
+            continue
+        effect = as_is.difference(changed) if changed.tensors == as_is.tensors else None
+        if effect is not None:
+            yield Defaulted(
+                setting=name,
+                value=str(value),
+                other=str(other),
+                effect=effect[0],
+                instead=effect[1],
+            )
+
+
+class _Seen:
+    """A model without values: its tensors and what its forward does."""
+
+    def __init__(
+        self, tensors: dict[str, tuple[int, ...]], built: Architecture, graph: Graph
+    ) -> None:
+        self.tensors = tensors
+        self._built = built
+        self._scales = _scales(graph, {stack.width for stack in built.stacks})
+
+    @classmethod
+    def of(cls, model: nn.Module, batch: Batch) -> _Seen:
+        """Raises RunError where its forward needs values."""
+        tensors = {name: tuple(value.shape) for name, value in model.state_dict().items()}
+        done = run_without_values(model, batch)
+        return cls(tensors, described(done).architecture, done.graph)
+
+    def difference(self, other: _Seen) -> tuple[str, str] | None:
+        """What is so here, and what is so there: the first that differs."""
+        for told in (_placements, _epsilons):
+            pairs = zip_longest(told(self._built), told(other._built), fillvalue="nothing")
+            for a, b in pairs:
+                if a != b:
+                    return a, b
+        here, there = self._scales - other._scales, other._scales - self._scales
+        return (_scaled(here), _scaled(there)) if here or there else None
+
+
+def _placements(built: Architecture) -> list[str]:
+    return [
+        f"{stack.id} is {stack.placement}, {stack.drawing}"
+        + (f", final norm {stack.final_norm}" if stack.final_norm else ", no final norm")
+        for stack in built.stacks
+    ]
+
+
+def _epsilons(built: Architecture) -> list[str]:
+    return [f"epsilon {norm.eps} at {norm.id}" for norm in built.norms]
+
+
+def _scales(graph: Graph, widths: set[int]) -> Counter[tuple[str, float]]:
+    """Where data as wide as a stream is multiplied by a number other than 1, and by which."""
+    found: Counter[tuple[str, float]] = Counter()
+    for node in graph:
+        if node.op in ("mul", "div") and node.is_data and node.shape[-1:]:
+            times = number(node.args[1])
+            if times is not None and times != 1.0 and node.shape[-1] in widths:
+                found[node.frame.path, 1 / times if node.op == "div" else times] += 1
+    return found
+
+
+def _scaled(scales: Counter[tuple[str, float]]) -> str:
+    if not scales:
+        return "no scale"
+    module, times = next(iter(scales))
+    return f"a scale of {times:g} in {module or 'the model'}"

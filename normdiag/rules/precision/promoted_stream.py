@@ -1,0 +1,127 @@
+"""ND706 promoted-stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from normdiag.evidence.architecture import ResidualAdd, Stack
+from normdiag.evidence.evidence import Evidence
+from normdiag.findings import Finding
+from normdiag.rules.number import number
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import see
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class PromotedStream(Rule):
+    """The stream changes its number format between two adds, and goes on in a wider one.
+
+    ## What it does
+
+    Names the add from which on a stack's stream is kept in another format than before. Where the
+    values behind it would not fit the first one, that is an error.
+
+    ## Why it matters
+
+    A model that is said to be float16 is one in part: a branch whose weights were kept in float32
+    turns everything behind it into float32, at twice the memory, and hides that its values
+    overflow. In an engine that keeps the stream in half precision the same checkpoint gives
+    infinities.
+
+    ## How it is measured
+
+    From the format of each residual add's sum in the forward as run, and the largest |y| of the
+    adds behind the switch.
+
+    ## Thresholds
+
+    ## Example
+
+    A float16 model one of whose branches ends in a float32 matrix.
+
+    ## How to fix
+
+    Run the whole model in bfloat16 or float32; or cast the branch back before the add, if its
+    values fit; or scale the stream down, if they do not.
+
+    ## When it is wrong
+
+    Models that keep the stream in float32 on purpose (`residual_in_fp32`) begin so with their first
+    add, which is no switch.
+
+    ## References
+
+    * T5 overflows in float16, and keeps one matrix in float32 since:
+      github.com/huggingface/transformers, issue 5651 (2020) and pull request 20683 (2022).
+    * IEEE 754-2019: the largest finite number of binary16 is 65504.
+    """
+
+    code = "ND706"
+    name = "promoted-stream"
+    since = "0.1"
+    needs = ("architecture.stacks", "measurements.stream")
+    thresholds = (
+        Threshold(
+            name="float16",
+            unit="|y|",
+            default=65504,
+            meaning="a stream that began in float16 and exceeds this is an error",
+            source="(2 - 2^-10) 2^15, the largest finite number of float16 (IEEE 754-2019)",
+            low=0.0,
+        ),
+        Threshold(
+            name="bfloat16",
+            unit="|y|",
+            default=(2 - 2.0**-7) * 2.0**127,
+            meaning="a stream that began in bfloat16 and exceeds this is an error",
+            source="(2 - 2^-7) 2^127, the largest finite number of bfloat16",
+            low=0.0,
+        ),
+    )
+    fires_on = "sample_models/promoted_stream.py:build"
+    silent_on = "sample_models/promoted_stream.py:build_healthy"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding per stack."""
+        for stack in evidence.architecture.stacks:
+            adds = sorted(
+                (add for add in evidence.architecture.residual_adds if add.stack == stack.id),
+                key=lambda add: add.depth,
+            )
+            switch = next(((a, b) for a, b in pairwise(adds) if _widens(a, b)), None)
+            if switch is not None:
+                yield self._finding(evidence, stack, adds, switch, limits)
+
+    def _finding(
+        self,
+        evidence: Evidence,
+        stack: Stack,
+        adds: list[ResidualAdd],
+        switch: tuple[ResidualAdd, ResidualAdd],
+        limits: Limits,
+    ) -> Finding:
+        before, after = switch
+        measured = evidence.measurements.stream
+        behind = [add for add in adds if add.depth >= after.depth and add.id in measured]
+        worst = max(behind, key=lambda add: measured[add.id].max_abs, default=after)
+        limit = limits[before.dtype or ""]
+        largest = measured[worst.id].max_abs if worst.id in measured else 0.0
+        first = next((add for add in behind if measured[add.id].max_abs > limit), None)
+        size = f"|y| reaches {number(largest)} at {worst.id}"
+        if first is not None:
+            size += f" and passes {number(limit)}, the largest {before.dtype}, at {first.id}"
+        return self.finding(
+            f"the stream of {stack.id} is {before.dtype} up to {before.id} and {after.dtype} from "
+            f"{after.id} on; {size}",
+            ids=(after.id, *([first.id] if first is not None and first.id != after.id else [])),
+            severity="info" if first is None else "error",
+            confidence="high",
+            measured=(largest, limit),
+            advice="run the whole model in float32 or bfloat16, or cast the branch back before "
+            f"the add; {see(evidence, after.id)}",
+        )
+
+
+def _widens(before: ResidualAdd, after: ResidualAdd) -> bool:
+    return before.dtype in ("float16", "bfloat16") and after.dtype in ("float32", "float64")

@@ -1,0 +1,113 @@
+"""What a setting that config.json leaves out decides, against models loaded with it written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    GPTNeoXConfig,
+    GraniteConfig,
+    LlamaConfig,
+    OPTConfig,
+    PreTrainedConfig,
+)
+from transformers.models.auto.modeling_auto import MODEL_MAPPING
+
+import normdiag
+from normdiag.evidence.subject import Defaulted
+from normdiag.report.report import Report
+from normdiag.sources.left_out import left_out, turned
+
+SMALL = {
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "vocab_size": 40,
+    "max_position_embeddings": 32,
+}
+IDS = {"input_ids": torch.arange(6)[None]}
+
+
+@pytest.fixture
+def written(tmp_path: Path):
+    def write(config: PreTrainedConfig, **changes: object) -> Report:
+        """The report of a tiny model of `config`, its file changed; None leaves a key out."""
+        torch.manual_seed(0)
+        MODEL_MAPPING[type(config)](config).save_pretrained(tmp_path)
+        path = tmp_path / "config.json"
+        fields = json.loads(path.read_text()) | changes
+        kept = {name: value for name, value in fields.items() if value is not None}
+        path.write_text(json.dumps(kept))
+        return normdiag.inspect(str(tmp_path), inputs=IDS, measure=())
+
+    return write
+
+
+def found(report: Report) -> tuple[Defaulted, ...]:
+    return report.subject.loading.defaulted
+
+
+def test_the_wiring(written) -> None:
+    config = GPTNeoXConfig(**SMALL, use_parallel_residual=False)
+    (one,) = found(written(config, use_parallel_residual=None))
+    assert (one.setting, one.value, one.other) == ("use_parallel_residual", "True", "False")
+    for value, told in ((True, one.effect), (False, one.instead)):
+        report = written(config, use_parallel_residual=value)
+        (stack,) = report.architecture.stacks
+        assert f"{stack.id} is {stack.placement}, {stack.drawing}" in told
+        assert found(report) == ()
+
+
+def test_a_scale_on_the_branches(written) -> None:
+    (one,) = found(written(GraniteConfig(**SMALL), residual_multiplier=None))
+    assert one.setting == "residual_multiplier" and "x + 2 F(rms(x))" in one.instead
+
+
+def test_a_scale_on_what_the_stream_starts_from(written) -> None:
+    (one,) = found(written(GraniteConfig(**SMALL), embedding_multiplier=None))
+    assert (one.setting, one.effect, one.instead) == (
+        "embedding_multiplier",
+        "no scale",
+        "a scale of 2 in the model",
+    )
+
+
+def test_an_epsilon(written) -> None:
+    (one,) = found(written(LlamaConfig(**SMALL, rms_norm_eps=1e-5), rms_norm_eps=None))
+    assert (one.setting, one.value) == ("rms_norm_eps", "1e-06")
+    assert one.effect == "epsilon 1e-06 at layers.0.input_layernorm"
+
+
+@pytest.mark.parametrize(
+    ("config", "names"),
+    [
+        (LlamaConfig(**SMALL), ("attention_bias", "mlp_bias")),  # decide which tensors there are
+        (BertConfig(**SMALL), ("is_decoder", "add_cross_attention")),  # a mask; tensors
+        (OPTConfig(**SMALL, ffn_dim=32, word_embed_proj_dim=16), ("do_layer_norm_before",)),
+        (LlamaConfig(**SMALL), ("attention_dropout", "initializer_range")),  # of training alone
+        (LlamaConfig(**SMALL), ()),
+    ],
+)
+def test_what_decides_nothing_that_the_tensors_do_not(written, config, names) -> None:
+    assert found(written(config, **dict.fromkeys(names))) == ()
+
+
+def test_a_module_has_no_file(written) -> None:
+    report = normdiag.inspect(torch.nn.LayerNorm(4), inputs=torch.randn(2, 3, 4), measure=())
+    assert found(report) == ()
+
+
+def test_only_what_is_left_out_and_can_be_turned() -> None:
+    config = GPTNeoXConfig(**SMALL)
+    everything = set(vars(config))
+    assert left_out(config, everything) == {}
+    assert left_out(config, everything - {"layer_norm_eps", "hidden_size", "use_cache"}) == {
+        "layer_norm_eps": 1e-5,
+        "use_cache": True,
+    }
+    assert (turned(True), turned(0.5), turned(0.0)) == (False, 1.0, 1.0)

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from normdiag.evidence.norm_inputs import Amplification
+from normdiag.evidence.statistics import Worst
+from tests.rules.builders import evidence, found, measured, norms, one
+
+
+def sizes(values: dict[int, tuple[float, float]], slopes: dict[int, float] | None = None):
+    """Layer -> median and largest sigma_max; 3 elsewhere. `slopes`: layer -> largest 1/s."""
+    made = norms(8, eps=1e-12)
+    inputs = {}
+    for norm in made:
+        seen, (median, largest) = measured(1e-5), values.get(norm.layer, (3.0, 3.0))
+        slope = (slopes or {}).get(norm.layer, 1.0)
+        inputs[norm.id] = replace(
+            seen,
+            jacobian=replace(seen.jacobian, sigma_max=Worst(median=median, max=largest)),
+            amplification=Amplification(median=1.0, max=slope, bound=1e6),
+        )
+    return evidence(norms=made, norm_inputs=inputs)
+
+
+@pytest.mark.parametrize(
+    ("pair", "severity"),
+    [
+        ((1e4, 1e4), None),
+        ((1.1e4, 2e4), "warning"),
+        ((1.0, 1e6), "info"),
+    ],
+)
+def test_typical_tokens_and_single_ones(pair: tuple[float, float], severity: str | None) -> None:
+    findings = found(sizes({3: pair}), "ND502")
+    assert [finding.severity for finding in findings] == ([severity] if severity else [])
+
+
+def test_a_token_that_was_not_sampled_counts_by_its_slope() -> None:
+    finding = one(sizes({}, {3: 1e6}), "ND502")
+    assert (finding.severity, finding.value) == ("info", pytest.approx(0.9e6))  # the gain's rms
+
+
+def test_what_is_said() -> None:
+    finding = one(sizes({3: (5e5, 9e5), 4: (2e4, 2e4)}), "ND502")
+    assert (finding.value, finding.threshold) == (5e5, 1e4)
+    assert finding.ids == ("layers.3.norm", "layers.4.norm")
+    assert "eps 1e-12" in finding.message and "2 norms, layers 3-4" in finding.message

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from normdiag.evidence.blocks import Block
+from normdiag.evidence.stream import Position
+from tests.rules.builders import adds, evidence, found, one, stack
+
+
+def block(kappa: float | None, span: str = "add", **given) -> Block:
+    fields = {
+        "sigma_max": 2.0,
+        "sigma_min": None if kappa is None else 2.0 / kappa,
+        "mean_square": 1.1,
+        "effective_rank": 60.0,
+        "zeros": 0,
+        "distance": 0.4,
+        "method": "dense",
+        "error": 1e-6,
+    }
+    token = Position(sequence=0, position=7)
+    return Block(span=span, token=token, kappa=kappa, **{**fields, **given})
+
+
+def seen(blocks: dict[str, Block]):
+    return evidence(adds=adds(8), stacks=(stack(8),), blocks=blocks)
+
+
+def test_what_float32_resolves_is_silent() -> None:
+    ordinary = {"layers.0/add#0": block(3e5), "layers.1/add#0": block(None)}
+    assert found(seen(ordinary), "ND503") == ()
+    assert found(seen({"layers": block(1e12, "stack")}), "ND503") == ()
+
+
+def test_a_singular_add() -> None:
+    finding = one(seen({"layers.3/add#0": block(float("inf"), sigma_min=0.0)}), "ND503")
+    assert (finding.severity, finding.confidence) == ("warning", "medium")
+    assert (finding.value, finding.threshold) == (float("inf"), 2.0**23)
+    assert finding.ids == ("layers.3/add#0",)
+    assert "the Jacobian of layers.3/add#0 has kappa inf" in finding.message
+    assert "largest singular value 2, least 0, at position 7 of sequence 0" in finding.message
+    assert "--site 'layers.3/add#0'" in finding.advice
+
+
+def test_a_layer_is_named_by_its_last_add() -> None:
+    finding = one(seen({"layers/layer#3": block(1e8, "layer", layer=3)}), "ND503")
+    assert finding.ids == ("layers.3/add#0",) and "of layer 3 of layers has" in finding.message
+
+
+def test_a_bound_is_called_one_and_like_blocks_fold() -> None:
+    made = {f"layers.{k}/add#0": block(10.0**k, is_bound=True) for k in range(6, 8)}
+    assert "kappa at least 1e+07" in one(seen(made), "ND503").message
+    finding = one(seen(made), "ND503", kappa=1e5)
+    assert finding.ids == ("layers.7/add#0", "layers.6/add#0")
+    assert "2 adds, layers 6-7 of layers; worst layers.7/add#0" in finding.message

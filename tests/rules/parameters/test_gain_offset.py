@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.rules.builders import found, one
+from tests.rules.parameters.gains import with_gains
+
+
+def drawn(centre: float, deviation: float = 0.1, seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return centre + deviation * torch.randn(64, generator=generator, dtype=torch.float64)
+
+
+def everywhere(centre: float, layers: int = 8, **given):
+    return with_gains({k: drawn(centre, seed=k) for k in range(layers)}, layers, **given)
+
+
+@pytest.mark.parametrize("centre", [0.3, 0.5, 1.0, 1.3])
+def test_plain_gains_are_silent(centre: float) -> None:
+    assert found(everywhere(centre), "ND204") == ()
+    assert found(everywhere(centre, offset=1.0), "ND204") == ()
+
+
+@pytest.mark.parametrize("centre", [0.0, -0.5])
+def test_the_one_is_missing(centre: float) -> None:
+    seen = everywhere(centre)
+    finding = one(seen, "ND204")
+    gains = [norm.gain for norm in seen.architecture.norms]
+    assert (finding.severity, finding.value, finding.threshold) == ("warning", 1.0, 0.5)
+    assert len(finding.ids) == 8
+    mean = sum(gain.mean for gain in gains) / 8
+    negative = sum(gain.negatives for gain in gains) / 512
+    assert f"negative ones {negative:.4g}" in finding.message
+    assert f"mean gain {mean:.4g}"[:14] in finding.message
+    assert "8 of 8 norms (threshold 0.5)" in finding.message and "layers 0-7" in finding.message
+
+
+def test_zeros_throughout_are_w_of_a_new_model() -> None:
+    assert one(with_gains({k: torch.zeros(64) for k in range(8)}), "ND204").value == 1.0
+
+
+def test_half_of_the_norms_prove_nothing() -> None:
+    assert found(with_gains({k: drawn(0.0, seed=k) for k in range(4)}), "ND204") == ()
+    assert one(with_gains({k: drawn(0.0, seed=k) for k in range(5)}), "ND204").value == 5 / 8
+
+
+@pytest.mark.parametrize(("offset", "confidence"), [(1.0, "medium"), (0.0, "low")])
+def test_the_one_is_there_twice(offset: float, confidence: str) -> None:
+    finding = one(everywhere(2.0, offset=offset), "ND204")
+    assert (finding.severity, finding.confidence, finding.value) == ("warning", confidence, 1.0)
+    assert "no gain of 1 or less" in finding.message and "mean gain 2" in finding.message
+
+
+def test_learned_gains_that_are_doubled_spread_wide() -> None:
+    wide = {k: 2 + 8 * torch.rand(64, generator=torch.Generator().manual_seed(k)) for k in range(8)}
+    assert one(with_gains(wide, offset=1.0), "ND204").confidence == "medium"
+
+
+def test_one_large_norm_is_a_learned_one() -> None:
+    assert found(with_gains({7: drawn(6.0)}, offset=1.0), "ND204") == ()
