@@ -5,7 +5,7 @@ from rich.cells import cell_len
 
 from normdiag.cli.reference import commands
 
-COMMANDS = ("inspect", "trace", "check", "render", "rules", "schema")
+COMMANDS = ("inspect", "trace", "check", "compare", "render", "rules", "schema")
 
 
 def test_the_commands_are_these(run):
