@@ -67,10 +67,10 @@ class IllConditionedBlock(Rule):
         Threshold(
             name="kappa",
             unit="sigma_max / sigma_min",
-            default=2.0**23,
+            default=2.0**19,
             meaning="a larger condition number is a warning",
-            source="float32 keeps 24 bits: such a matrix is singular to its precision "
-            "(IEEE 754-2019)",
+            source="in float32, of 24 bits, singular values are told from zero down to 8 ulps of "
+            "the largest, 2^-20; half of what that resolves (IEEE 754-2019)",
             low=1.0,
         ),
     )
