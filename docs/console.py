@@ -1,10 +1,11 @@
-"""Run the console examples of README.md again and put their true output below them.
+"""Run the console examples of the pages again and put their true output below them.
 
     python docs/console.py            # rewrite
     python docs/console.py --check    # only compare; numbers may differ by a hundredth
 
 A ```console block holds commands, each on a line that begins with `$ `, and what they print on
-stdout. Blocks without any output are left alone: they are there to be read, not run.
+stdout. Blocks without any output are left alone: they are there to be read, not run. README.md is
+run in the repository's root, the guide to CI in a new folder with a checkpoint in it.
 """
 
 from __future__ import annotations
@@ -12,12 +13,18 @@ from __future__ import annotations
 import math
 import os
 import re
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "README.md"
+README = ROOT / "README.md"
+GUIDE = ROOT / "docs" / "guides" / "ci.md"
+PAGES = (README, GUIDE)
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 DRAWN = re.compile(r"[▀-▟·]+")
@@ -34,8 +41,19 @@ def commands(block: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
-def run(command: str) -> str:
-    """What `command` prints on stdout, in the repository's root, 80 columns wide and plain."""
+@contextmanager
+def folder_of(path: Path) -> Iterator[Path]:
+    """Where the commands of a page are run, one after the other."""
+    if path != GUIDE:
+        yield ROOT
+        return
+    with TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "sample_models" / "tiny_llama", Path(folder) / "checkpoint")
+        yield Path(folder)
+
+
+def run(command: str, folder: Path = ROOT) -> str:
+    """What `command` prints on stdout, in `folder`, 80 columns wide and plain."""
     environment = {
         **os.environ,
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
@@ -44,21 +62,21 @@ def run(command: str) -> str:
         "PYTHONIOENCODING": "utf-8",
     }
     done = subprocess.run(
-        command, shell=True, cwd=ROOT, env=environment, capture_output=True, encoding="utf-8"
+        command, shell=True, cwd=folder, env=environment, capture_output=True, encoding="utf-8"
     )
     if done.returncode:
         raise SystemExit(f"$ {command}\nexit code {done.returncode}\n{done.stderr}")
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
 
 
-def renew(page: str) -> str:
+def renew(page: str, folder: Path = ROOT) -> str:
     """`page` with the output of every command as it is now."""
 
     def block(match: re.Match[str]) -> str:
         shown = commands(match[1])
         if not any(output.strip() for output in shown.values()):
             return match[1]
-        return "".join(f"$ {command}\n{run(command)}" for command in shown)
+        return "".join(f"$ {command}\n{run(command, folder)}" for command in shown)
 
     return BLOCK.sub(block, page)
 
@@ -88,14 +106,20 @@ def main(arguments: list[str]) -> int:
     if arguments not in ([], ["--check"]):
         print("usage: python docs/console.py [--check]", file=sys.stderr)
         return 2
-    page = PAGE.read_text(encoding="utf-8")
-    now = renew(page)
-    if not arguments:
-        PAGE.write_text(now, encoding="utf-8")
+    return max(renewed(path, write=not arguments) for path in PAGES)
+
+
+def renewed(path: Path, write: bool) -> int:
+    """Write a page anew, or only look: 1 where it is out of date."""
+    page = path.read_text(encoding="utf-8")
+    with folder_of(path) as folder:
+        now = renew(page, folder)
+    if write:
+        path.write_text(now, encoding="utf-8")
         return 0
     if same(page, now):
         return 0
-    print("README.md: an example prints something else now; run: python docs/console.py")
+    print(f"{path.name}: an example prints something else now; run: python docs/console.py")
     return 1
 
 

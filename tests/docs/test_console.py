@@ -66,7 +66,12 @@ def test_which_rounding_error_is_the_largest_may_differ(console: ModuleType) -> 
 
 
 def test_the_readme_is_true(console: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert console.main(["--check"]) == 0, capsys.readouterr().out
+    assert console.renewed(console.README, write=False) == 0, capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_the_guide_to_ci_is_true(console: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.renewed(console.GUIDE, write=False) == 0, capsys.readouterr().out
 
 
 def test_an_unknown_argument(console: ModuleType) -> None:
