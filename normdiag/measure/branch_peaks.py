@@ -24,6 +24,8 @@ class BranchPeaks:
     """ "<module>/product#k" or "<module>/contraction#k", k in order over the forward."""
     branch: dict[str, str] = field(default_factory=dict)
     """Which add each of them is on the branch of."""
+    computed_in: dict[str, str] = field(default_factory=dict)
+    """The format of each of them in this run."""
     squares: dict[str, float] = field(default_factory=dict)
     """Norm id -> the largest square."""
     squared_in: dict[str, str] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class BranchPeaks:
             if node in branches:
                 _raise(self.largest, name, float(peak))
                 self.branch[name] = branches[node]
+                self.computed_in[name] = node.dtype
         for logits in _logits(sites):
             name = sites.norms[logits.q]
             self.logits.setdefault(name, logits)

@@ -31,7 +31,11 @@ def precision(assembly: Assembly, measured: Measurements) -> Precision | None:
     values |= {name: norm.max_abs for name, norm in measured.norms.items()}
     values |= peaks.worst()
     known = {name: value for name, value in values.items() if not math.isnan(value)}
-    squares = {name: value for name, value in peaks.squares.items() if not math.isnan(value)}
+    squares = {
+        name: value
+        for name, value in peaks.squares.items()
+        if not math.isnan(value) and known.get(name) != math.inf
+    }
     return Precision(
         formats={f.name: _format(f, assembly, (known, squares)) for f in FORMATS},
         max_abs=known,
@@ -52,7 +56,9 @@ def _format(
     assembly: Assembly,
     largest: tuple[Mapping[str, float], Mapping[str, float]],
 ) -> Format:
-    values, squares = largest
+    computed_in = {name: add.extremes.dtype for name, add in assembly.add_streams.items()}
+    values = _overflowing_here(number_format, largest[0], computed_in | assembly.peaks.computed_in)
+    squares = _overflowing_here(number_format, largest[1], assembly.peaks.squared_in)
     norms = assembly.sites.architecture.norms
     site, headroom = _tightest(number_format.largest, values)
     square_site, square_headroom = _tightest(number_format.largest, squares)
@@ -70,6 +76,14 @@ def _format(
         ),
         remedies=_remedies(number_format.largest, assembly, values),
     )
+
+
+def _overflowing_here(
+    number_format: NumberFormat, values: Mapping[str, float], computed_in: Mapping[str, str | None]
+) -> dict[str, float]:
+    """Without the infinities of another format: of this one they tell nothing."""
+    name = number_format.name
+    return {k: v for k, v in values.items() if v != math.inf or computed_in.get(k) == name}
 
 
 def _tightest(limit: float, values: Mapping[str, float]) -> tuple[str | None, float | None]:
