@@ -10,7 +10,7 @@ from normdiag.report.report import Report
 
 
 class Number(NamedTuple):
-    """A norm of weights, or the rms of a gain; and by what share rounding may change it."""
+    """A norm or a sum of weights, or the rms of a gain; and how far rounding may move it."""
 
     value: float
     slack: float
@@ -28,19 +28,21 @@ def fingerprints(report: Report, rounding: Rounding) -> dict[str, list[Fingerpri
     for add in report.architecture.residual_adds:
         weights = report.measurements.branch_weights.get(add.id)
         if weights is not None:
-            slack = rounding.norm(weights.elements)
-            found[add.stack][add.layer].append(Number(weights.norm, slack))
+            size, total = weights.norm, weights.sum
+            slack = rounding.norm(weights.elements) * size
+            numbers = Number(size, slack), Number(total, rounding.parameter * size)
+            found[add.stack][add.layer] += numbers
     for norm in report.architecture.norms:
         if norm.stack is not None and norm.layer is not None and norm.gain is not None:
-            found[norm.stack][norm.layer].append(Number(norm.gain.rms, rounding.parameter))
+            rms = norm.gain.rms
+            found[norm.stack][norm.layer].append(Number(rms, rounding.parameter * rms))
     return {name: [tuple(layer) for layer in layers] for name, layers in found.items()}
 
 
 def alike(a: Fingerprint, b: Fingerprint) -> bool:
     """Whether two layers may hold the same; of nothing known this cannot be said."""
     return len(a) == len(b) > 0 and all(
-        abs(x.value - y.value) <= max(x.slack, y.slack) * max(abs(x.value), abs(y.value))
-        for x, y in zip(a, b, strict=True)
+        abs(x.value - y.value) <= max(x.slack, y.slack) for x, y in zip(a, b, strict=True)
     )
 
 

@@ -56,7 +56,9 @@ def _apart(x: Gain, y: Gain) -> float:
     if x.nonfinite != y.nonfinite:
         return math.inf
     size = max(x.rms, y.rms)
-    numbers = [(x.rms, y.rms), (x.min_abs, y.min_abs), (x.mean or 0.0, y.mean or 0.0)]
+    numbers = [(x.rms, y.rms), (x.min_abs, y.min_abs)]
+    if x.mean is not None and y.mean is not None:
+        numbers.append((x.mean, y.mean))
     relative = [abs(p - q) / size if size else 0.0 for p, q in numbers]
     top = max(x.max_abs, y.max_abs)
     found = max(*relative, abs(x.max_abs - y.max_abs) / top if top else 0.0)
@@ -75,12 +77,10 @@ def _is_shifted(x: Gain, y: Gain, tolerance: float) -> bool:
 
 def _factor(x: Gain, y: Gain, tolerance: float) -> float | None:
     """c, where y is c x in all that is known of them."""
-    if not (x.rms > 0 and y.rms > 0):
+    if not (x.rms > 0 and y.rms > 0 and x.mean is not None and y.mean is not None):
         return None
-    size = y.rms / x.rms
+    factor = y.rms / x.rms * (-1.0 if x.mean * y.mean < 0 else 1.0)
     numbers = [(x.max_abs, y.max_abs), (x.min_abs, y.min_abs)]
-    if not all(abs(q - size * p) <= 2 * tolerance * size * x.rms for p, q in numbers):
-        return None
-    sign = -1.0 if (x.mean or 0.0) * (y.mean or 0.0) < 0 else 1.0
-    is_scaled = abs((y.mean or 0.0) - sign * size * (x.mean or 0.0)) <= 2 * tolerance * y.rms
-    return sign * size if is_scaled and abs(sign * size - 1.0) > tolerance else None
+    pairs = [(abs(factor) * p, q) for p, q in numbers] + [(factor * x.mean, y.mean)]
+    is_scaled = all(abs(p - q) <= 2 * tolerance * y.rms for p, q in pairs)
+    return factor if is_scaled and abs(factor - 1.0) > tolerance else None

@@ -35,12 +35,13 @@ def find_moved(sides: Sides) -> Moved:
 
 
 def _moves(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> dict[int, int]:
+    """Layers that hold what just one other holds: of equal layers nobody can say which it was."""
     moves = {}
     for layer, content in enumerate(b):
         if not alike(a[layer], content):
-            found = next((i for i, other in enumerate(a) if alike(other, content)), None)
-            if found is not None:
-                moves[layer] = found
+            sources = [i for i, other in enumerate(a) if alike(other, content)]
+            if len(sources) == 1:
+                moves[layer] = sources[0]
     return moves
 
 

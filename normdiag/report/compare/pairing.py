@@ -121,15 +121,15 @@ class _Placer:
 def _sites(
     a: Sequence[Site], b: Sequence[Site], place: _Placer, role: Callable[[Site], str]
 ) -> Iterator[tuple[Site, Site]]:
-    """Those of one id at one place; then in order among those of a place and role; then of a
-    place."""
+    """Those of one id at one place; then in order among those of a place and role; then among
+    those of a layer, whatever their role."""
     left = {site.id: site for site in b}
     matched: dict[str, Site] = {}
     for site in a:
         same = left.get(site.id)
         if same is not None and place.of_second(same) == place.of_first(site):
             matched[site.id] = left.pop(site.id)
-    for name in (role, lambda _: ""):
+    for name in (role, lambda site: "" if site.layer is not None else role(site)):
         waiting: dict[object, list[Site]] = defaultdict(list)
         for site in left.values():
             waiting[place.of_second(site), name(site)].append(site)
