@@ -14,7 +14,6 @@ from normdiag.measure.rows import TokenLayout, Tokens
 from normdiag.measure.taps import Taps
 from normdiag.structure.attachments import AddFacts, StackFacts
 from normdiag.structure.features import feature_axis
-from normdiag.structure.flow import origin
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def points_of(taps: Taps, stack: StackFacts) -> list[Point | str]:
 
     Where a norm stands on the stream after the last add, the end is what comes out of it.
     """
-    points = [_point(taps, origin(f.add.skip).node, f) for f in stack.adds]
+    points = [_point(taps, taps.stream(f.add), f) for f in stack.adds]
     last = stack.adds[-1]
     closing = last.stream_norms[-1:]
     end = (closing[0].output or closing[0].node) if closing else last.add.node

@@ -33,7 +33,7 @@ from normdiag.sources.batch import Batch
 from normdiag.structure.attachments import StackFacts
 from normdiag.structure.describe import Sites, describe
 from normdiag.structure.features import feature_axis
-from normdiag.structure.flow import origin
+from normdiag.structure.flow import step_back
 from normdiag.structure.forms import NormFound
 from normdiag.structure.reading import Reading
 from normdiag.structure.residuals import AddFound
@@ -90,6 +90,18 @@ class Taps:
         """Where the gradient with respect to the value of `node` arrives."""
         return self.edges.get(node)
 
+    def stream(self, add: AddFound) -> Node:
+        """The value that the skip operand is a copy of, where the branches leave the stream."""
+        regions = (stack.regions[add] for stack in self.stacks if add in stack.regions)
+        branch = next(regions, set[Node]())
+        node = add.skip
+        while node is not add.root and node not in branch:
+            step = step_back(node)
+            if step is None:
+                break
+            node = step[0]
+        return node
+
 
 @contextmanager
 def tapped(model: nn.Module, batch: Batch) -> Iterator[Taps]:
@@ -126,25 +138,26 @@ def _run(model: nn.Module, batch: Batch) -> Taps:
     learned = LearnedValues(observer.sites.values)
     sites = describe(graph, observer.reading.norms, stacks, learned)
     layouts, edges = Layouts(batch.inputs, graph), observer.edges
-    adds = {name: _add_tap(add, layouts, edges) for add, name in sites.adds.items()}
-    norms = {
+    taps = Taps(output, graph, sites, stacks, learned, {}, {}, layouts, edges)
+    taps.adds |= {name: _add_tap(add, taps) for add, name in sites.adds.items()}
+    taps.norms |= {
         name: NormTap(norm, edges.get(norm.source), edges.get(norm.output or norm.node))
         for norm, name in sites.norms.items()
     }
-    return Taps(output, graph, sites, stacks, learned, adds, norms, layouts, edges)
+    return taps
 
 
-def _add_tap(add: AddFound, layouts: Layouts, edges: dict[Node, GradientEdge]) -> AddTap:
+def _add_tap(add: AddFound, taps: Taps) -> AddTap:
     shape, axis = add.node.shape, feature_axis(add.branches[-1])
     lead = tuple(size for i, size in enumerate(shape) if i != axis + len(shape))
-    stream = origin(add.skip).node
+    stream = taps.stream(add)
     return AddTap(
         found=add,
-        skip=edges.get(stream),
+        skip=taps.edge(stream),
         skip_shape=stream.shape,
-        branches=tuple(edges.get(branch) for branch in add.branches),
-        out=edges.get(add.node),
-        tokens=layouts.of(add.node).tokens(lead),
+        branches=tuple(taps.edge(branch) for branch in add.branches),
+        out=taps.edge(add.node),
+        tokens=taps.layouts.of(add.node).tokens(lead),
         axis=axis,
         shape=shape,
     )

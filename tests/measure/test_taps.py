@@ -243,3 +243,20 @@ def test_an_error_in_forward_leaves_everything_as_it_was(lived_in, raised):  # n
     with pytest.raises(expected, match="in the middle"), tapped(model, Batch(inputs=inputs)):
         pass
     assert changes(before, state(model)) == []
+
+
+class PostRMS(PostBlock):
+    """A norm whose gain is a product of its own; the next skip operand is what comes out of it."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.RMSNorm(WIDTH)
+        nn.init.uniform_(self.norm.weight, 0.5, 2.0)
+
+
+def test_the_gain_of_a_norm_on_the_stream_is_no_skip_scale():
+    model = stacked(PostRMS, PostRMS)
+    with tapped(model, Batch(args=(given(),))) as taps:
+        first, second = taps.adds.values()
+        found = between(second.skip, first.skip)
+    assert torch.allclose(found, jacobian(model[0], given()), atol=1e-6)
