@@ -78,8 +78,9 @@ class DuplicateLayer(Rule):
         copies = sum(len(group) - 1 for group in groups)
         named = "; ".join(ranges(group) for group in groups[:_SHOWN])
         more = f"; and {len(groups) - _SHOWN} more groups" if len(groups) > _SHOWN else ""
+        verb = "repeats" if copies == 1 else "repeat"
         return self.finding(
-            f"{count(copies, 'layer')} of {stack.layers} of {stack.id} repeat another, every "
+            f"{count(copies, 'layer')} of {stack.layers} of {stack.id} {verb} another, every "
             f"parameter equal: {named}{more} ({count(pairs, 'pair')})",
             ids=(stack.id,),
             severity="warning",
