@@ -29,7 +29,7 @@ _PLAIN = re.compile(r"[\w.,:;()\[\]%+='\"×-]*")
 def render(report: Report, console: Console, options: Options) -> None:
     """Write one target."""
     entry = Entry(target=report.subject.target, report=report)
-    console.file.writelines(f"{line}\n" for line in _entry(entry, "##", options))
+    console.file.writelines(f"{line}\n" for line in _entry(entry, "## normdiag:", options))
 
 
 def render_series(series: Series, console: Console, options: Options) -> None:
@@ -65,8 +65,8 @@ def _word(word: str) -> str:
     return word[:start] + code(word[start:end]) + word[end:]
 
 
-def _entry(entry: Entry, level: str, options: Options) -> Iterator[str]:
-    yield f"{level} {code(entry.target)}"
+def _entry(entry: Entry, heading: str, options: Options) -> Iterator[str]:
+    yield f"{heading} {code(entry.target)}"
     yield ""
     found = tally(entry.report) if entry.report else ""
     yield f"**{words(entry_headline(entry) or found or 'no findings')}**"

@@ -14,7 +14,7 @@ from normdiag.render.escape import spelled, visible
 from normdiag.render.interface import Options
 from normdiag.render.page import QUIET, Column, facts, heading, prose, table
 from normdiag.render.plain import Plain
-from normdiag.render.units import number, percent
+from normdiag.render.units import UNKNOWN, number, percent
 from normdiag.render.verdict import entry_headline, standing_of
 from normdiag.report import v1
 from normdiag.report.report import Report
@@ -50,6 +50,8 @@ def render_csv(series: Series, console: Console, options: Options) -> None:
 
 def _cell(value: str | float) -> str | float:
     """A text that a spreadsheet would take for a formula gets an apostrophe in front."""
+    if value == UNKNOWN:
+        return ""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
