@@ -67,7 +67,7 @@ def _relative(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     same = (a == b) | (a.isnan() & b.isnan())
     difference = torch.where(same, 0.0, a - b)
     far = torch.linalg.vector_norm(difference, dim=-1)
-    error = torch.where(far > 0, far / torch.linalg.vector_norm(a, dim=-1), 0.0)
+    error = torch.where(far == 0, 0.0, far / torch.linalg.vector_norm(a, dim=-1))
     return error.nan_to_num(nan=math.inf, posinf=math.inf)
 
 

@@ -1,0 +1,70 @@
+"""What is learned on each branch, against the parameters by their names, whatever their layout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+from torch import nn
+from transformers import GPT2Config, GPT2LMHeadModel
+
+import normdiag
+from normdiag.evidence.branch_weights import BranchWeights
+from sample_models import pre_norm_shared
+from tests.gpt2_by_hand import converted
+from tests.oracle.lively import enliven
+
+LAYERS = 2
+
+
+@pytest.fixture(scope="module")
+def original() -> nn.Module:
+    config = GPT2Config(
+        vocab_size=50, n_positions=20, n_embd=32, n_layer=LAYERS, n_head=4,
+        bos_token_id=0, eos_token_id=1,
+    )  # fmt: skip
+    return enliven(GPT2LMHeadModel(config), seed=3)
+
+
+def measured(model: nn.Module, **options: object) -> dict[str, BranchWeights]:
+    return normdiag.inspect(model, measure=("stream",), **options).measurements.branch_weights
+
+
+def summed(modules: Iterable[nn.Module]) -> tuple[int, float, float]:
+    parameters = [p.detach().double().numpy().ravel() for m in modules for p in m.parameters()]
+    every = np.concatenate(parameters)
+    return every.size, float(np.linalg.norm(every)), float(every.sum())
+
+
+def test_they_are_those_of_the_branch_and_of_no_norm(original: nn.Module) -> None:
+    found = measured(original, ids=((1, 2, 3, 4),))
+    assert len(found) == 2 * LAYERS
+    for i, layer in enumerate(original.transformer.h):
+        for k, branch in enumerate((layer.attn, layer.mlp)):
+            elements, size, total = summed([branch])
+            weights = found[f"transformer.h.{i}/add#{k}"]
+            assert weights.elements == elements
+            assert weights.norm == pytest.approx(size, rel=1e-12)
+            assert weights.sum == pytest.approx(total, rel=1e-10)
+
+
+def test_transposed_weights_are_the_same(original: nn.Module) -> None:
+    mine = measured(original, ids=((1, 2, 3, 4),))
+    other = measured(converted(original), ids=((1, 2, 3, 4),))
+    for a, b in zip(mine.values(), other.values(), strict=True):
+        assert a.elements == b.elements
+        assert a.norm == pytest.approx(b.norm, rel=1e-12)
+        assert a.sum == pytest.approx(b.sum, rel=1e-10)
+
+
+def test_a_shared_layer_has_the_same_in_every_run() -> None:
+    model, inputs = pre_norm_shared.build()
+    found = measured(model, inputs=inputs)
+    assert len(found) > 1
+    assert len(set(found.values())) == 1
+
+
+def test_nothing_is_summed_where_no_stream_is_asked_for(original: nn.Module) -> None:
+    report = normdiag.inspect(original, measure=(), ids=((1, 2, 3, 4),))
+    assert report.measurements.branch_weights == {}
