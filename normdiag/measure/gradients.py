@@ -159,7 +159,7 @@ def _clipping(total: float, shares: Mapping[str, float], clip: float) -> Clippin
     can_tell = math.isfinite(total) and total > 0
     return Clipping(
         at=clip,
-        factor=min(1.0, clip / total) if total else 1.0,
+        factor=1.0 if total <= clip else clip / total,
         dominant=max(shares, key=lambda group: shares[group]) if can_tell else None,
     )
 
