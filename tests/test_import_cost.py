@@ -77,6 +77,11 @@ def test_a_check_of_saved_reports_needs_no_torch(saved: Path, tmp_path: Path) ->
     assert run_command("render", str(tmp_path / "all.json")) == (set(), 0)
 
 
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+def test_comparing_saved_reports_needs_no_torch(saved: Path, form: str) -> None:
+    assert run_command("compare", str(saved), str(saved), "--format", form) == (set(), 0)
+
+
 def test_a_wrong_option_needs_no_torch() -> None:
     assert run_command("inspect", "x", "--no-such-option") == (set(), 2)
 
