@@ -105,7 +105,7 @@ def _predicted(batch: Batch, output: torch.Tensor, done: Pass) -> list[str]:
     found = []
     for lookup in lookups(done.graph):
         ids = given(batch, lookup.name)
-        if ids is None or not lookup.rows == output.shape[-1] > 1:
+        if ids is None or output.dim() < 2 or not lookup.rows == output.shape[-1] > 1:
             continue
         shape = tuple(ids.shape)
         if shape == output.shape[:-1] and int(
