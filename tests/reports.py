@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal
 
 from normdiag.evidence.architecture import Architecture, Scale
 from normdiag.evidence.coverage import Coverage, Skipped
 from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.invariances import Centring, Invariances, KindInvariance, ScaleFree
+from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.measurements import Measurements
-from normdiag.evidence.stream import Closure, Growth, HeadInput
+from normdiag.evidence.stream import Closure, Contribution, Growth, HeadInput
 from normdiag.evidence.subject import Probe
 from normdiag.evidence.weights import StaticPass, Tensor
 from normdiag.findings import Finding, Judgement, Skip
@@ -48,7 +51,12 @@ def llama(layers: int = 24) -> Report:
         site.id: add_measurement(3.1 * 1.08**site.depth, 0.45 - 0.005 * site.depth) for site in adds
     }
     massive = f"{name}.{min(4, layers - 1)}/add#1"
-    stream[massive] = replace(stream[massive], max_abs=812.5, cosine=typical(-0.62))
+    stream[massive] = replace(
+        stream[massive], max_abs=812.5, cosine=typical(-0.62), sink_ratio=39.0
+    )
+    for site in adds:
+        part = Contribution(signed=0.9**site.depth / 12, energy=0.9**site.depth / 11)
+        stream[site.id] = replace(stream[site.id], contribution=part)
     seen = {site.id: norm_measurement(2e-4 * 1.4**place) for place, site in enumerate(norms)} | {
         "model.norm": norm_measurement(40.0)
     }
@@ -60,6 +68,11 @@ def llama(layers: int = 24) -> Report:
         confidence=0.98,
         total=last / first,
         runner_up="power",
+        init_total=last / first / 3.1,
+        over_init=3.1,
+        pace=1.7,
+        sink_ratio=39.0,
+        start=Contribution(signed=0.02, energy=0.03),
     )
     return Report.from_evidence(
         Evidence(
@@ -69,6 +82,8 @@ def llama(layers: int = 24) -> Report:
                 norms=seen,
                 stream=stream,
                 growth={name: law},
+                layers=turns(name, layers),
+                invariances=blind("rmsnorm", norms[0].id),
                 closure={name: Closure(max_rel_error=3.1e-7, layer=min(12, layers - 1))},
                 replay=replays(architecture),
                 head_input=HeadInput(rms=2.1, max_abs=41.0),
@@ -156,6 +171,8 @@ def bert(layers: int = 3) -> Report:
                     )
                 },
                 closure={name: Closure(max_rel_error=2.2e-7, layer=1)},
+                layers=turns(name, layers),
+                invariances=blind("layernorm", norms[0].id),
                 replay=replays(architecture),
             ),
             coverage=Coverage(modules_not_called=("bert.pooler", "bert.pooler.dense")),
@@ -224,6 +241,52 @@ def encoder_decoder() -> Report:
             ),
         ),
         Judgement(passed=("ND101",)),
+    )
+
+
+def turns(stack: str, layers: int) -> dict[str, LayerMeasurement]:
+    """Layers that turn the stream less and less."""
+    return {
+        f"{stack}/layer#{k}": LayerMeasurement(
+            stack=stack,
+            layer=k,
+            tokens=41,
+            influence=0.4 / (1 + k),
+            angular=0.3 / (1 + k) ** 0.5,
+            effective_rank=30.0 - k / 2,
+            stable_rank=5.0,
+        )
+        for k in range(layers)
+    }
+
+
+def blind(kind: Literal["layernorm", "rmsnorm"], site: str) -> Invariances:
+    """One kind of norm that the model has, and a batch norm in its head."""
+    centres = kind == "layernorm"
+    own = KindInvariance(
+        norm=site,
+        by="module",
+        scale=2e-7,
+        shift=0.0 if centres else 0.7,
+        batch=0.0,
+        padding=0.0,
+        mode=0.0,
+        single=None,
+    )
+    coupled = replace(
+        own, norm="head.bn", scale=0.98, shift=1.1, batch=0.4, padding=0.3, mode=0.2, single=0.0
+    )
+    mean = Centring(
+        kind=kind,
+        norms=6,
+        median=0.9,
+        max=140.0 if centres else 1.4,
+        norm=site,
+        share=0.37 if centres else 0.002,
+    )
+    weight = ScaleFree(weight="head.weight", norm="head.bn", frobenius=12.5)
+    return Invariances(
+        kinds={kind: own, "batchnorm": coupled}, centring=(mean,), scale_free=(weight,)
     )
 
 

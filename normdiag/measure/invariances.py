@@ -21,6 +21,7 @@ from normdiag.measure.norm_operation import (
     of_module,
     own_module,
 )
+from normdiag.measure.scale_free import scale_free
 from normdiag.sources.batch import Batch
 from normdiag.sources.shortened import shortened
 from normdiag.structure.forms import NormFound
@@ -47,6 +48,7 @@ def invariances(
             and found[norm.id].eps_place == "inside"
         },
         centring=tuple(_centring(norms, measured)),
+        scale_free=scale_free(model, assembly.first.graph, assembly.sites),
     )
 
 

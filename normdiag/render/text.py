@@ -10,6 +10,7 @@ from normdiag.render.plain import Plain
 from normdiag.render.sections import (
     coverage,
     findings,
+    invariances,
     nonfinite,
     norms,
     stacks,
@@ -27,6 +28,7 @@ SECTIONS = (
     stacks.section,
     stream.section,
     norms.section,
+    invariances.section,
     findings.section,
     coverage.section,
     verdict.section,

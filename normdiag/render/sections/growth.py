@@ -17,6 +17,8 @@ def sentence(growth: Growth) -> str:
         f"{_law(growth)}; {times(growth.total)} from the first add to the last, as the mean over "
         "all tokens but the first of each sequence"
     )
+    if growth.over_init is not None:
+        said += f", {times(growth.over_init)} the growth at initialisation"
     if growth.confidence is not None:
         said += f". Weight of this law among those tried: {percent(growth.confidence)}"
     if growth.runner_up is not None:

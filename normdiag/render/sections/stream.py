@@ -17,7 +17,7 @@ from normdiag.render.axis import Axis
 from normdiag.render.badness import badness
 from normdiag.render.escape import folded, visible
 from normdiag.render.page import QUIET, Column, Page, heading, prose, room, table
-from normdiag.render.sections import growth
+from normdiag.render.sections import depth, growth
 from normdiag.render.units import count, number, signed, times
 from normdiag.report.report import Report
 
@@ -51,7 +51,7 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
         if law is not None:
             yield prose(f"The stream {growth.sentence(law)}.")
         yield from _layers(stack, sites, page)
-        yield prose("\n".join(_extremes(sites)))
+        yield prose("\n".join([*_extremes(sites), *depth.sentences(report, stack)]))
     head = report.measurements.head_input
     if head is not None:
         yield prose(
