@@ -11,7 +11,6 @@ import typer
 
 from normdiag.cli.gate import Before, judged
 from normdiag.cli.messages import say
-from normdiag.cli.observe import Work, observe
 from normdiag.cli.options import Observing
 from normdiag.config import Settings
 from normdiag.errors import ExitCode, NormdiagError
@@ -34,6 +33,8 @@ class Checking:
     def one(self, target: str) -> Report | Series:
         """The report of `target` with its verdict; of a file with several reports, all of them."""
         if not target.endswith(".json"):
+            from normdiag.cli.observe import Work, observe  # not for a report: it has to be quick
+
             report = observe(Work.INSPECT, target, self.observing, self.settings, self.context)
             return self._checked(report, target)
         saved = load(target)
