@@ -69,9 +69,8 @@ class AddMeasurement:
     rms: AddRms | None = None
     contribution: Contribution | None = None
     """Null behind which a norm stands on the stream: through it nothing is additive."""
-    dtype: str | None = None
-    """Of y, as this run added it; where operands differ, of the wider one."""
     skip_dtype: str | None = None
+    """The format of x as added, and of u; that of y is the add's own."""
     branch_dtype: str | None = None
     skip_max_abs: float | None = None
     """The largest |x|."""

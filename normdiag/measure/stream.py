@@ -164,7 +164,6 @@ class AddStream:
             out_ratio=columns["out_ratio"].typical(),
             sink_ratio=self.sink_ratio(),
             rms=AddRms(**{k: (v / self.elements) ** 0.5 for k, v in self.squares.items()}),
-            dtype=self.extremes.dtype,
             skip_dtype=self.extremes.skip_dtype,
             branch_dtype=self.extremes.branch_dtype,
             skip_max_abs=self.extremes.skip_max,

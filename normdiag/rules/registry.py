@@ -11,6 +11,7 @@ from normdiag.rules.coverage.incomplete_trace import IncompleteTrace
 from normdiag.rules.coverage.replay_mismatch import ReplayMismatch
 from normdiag.rules.coverage.weights_not_loaded import WeightsNotLoaded
 from normdiag.rules.jacobian.amplifying_norm import AmplifyingNorm
+from normdiag.rules.jacobian.attention_logit_bound import AttentionLogitBound
 from normdiag.rules.jacobian.ill_conditioned_block import IllConditionedBlock
 from normdiag.rules.jacobian.ill_conditioned_norm import IllConditionedNorm
 from normdiag.rules.norm_inputs.constant_input import ConstantInput
@@ -32,7 +33,10 @@ from normdiag.rules.placement.narrow_norm import NarrowNorm
 from normdiag.rules.placement.unexpected_axis import UnexpectedAxis
 from normdiag.rules.precision.epsilon_underflow import EpsilonUnderflow
 from normdiag.rules.precision.non_finite_activation import NonFiniteActivation
+from normdiag.rules.precision.overflow_risk import OverflowRisk
 from normdiag.rules.precision.promoted_stream import PromotedStream
+from normdiag.rules.precision.square_overflow import SquareOverflow
+from normdiag.rules.precision.swallowed_update import SwallowedUpdate
 from normdiag.rules.rule import Rule
 from normdiag.rules.stream.cancelling_add import CancellingAdd
 from normdiag.rules.stream.duplicate_layer import DuplicateLayer
@@ -72,6 +76,10 @@ RULES: tuple[Rule, ...] = (
     IllConditionedNorm(),
     AmplifyingNorm(),
     IllConditionedBlock(),
+    AttentionLogitBound(),
+    OverflowRisk(),
+    SquareOverflow(),
+    SwallowedUpdate(),
     EpsilonUnderflow(),
     NonFiniteActivation(),
     PromotedStream(),

@@ -97,6 +97,8 @@ def test_a_finding_names_sites_that_are_there(rule: Rule, written: Path) -> None
         known |= {tensor.name for tensor in report.measurements.weights.noted}
     known |= {*report.subject.loading.missing, *report.subject.loading.unexpected}
     known |= {add.module for add in report.coverage.unexplained_adds}
+    if report.measurements.precision:
+        known |= set(report.measurements.precision.max_abs)
     for finding in report.findings:
         if finding.code == rule.code:
             assert set(finding.ids) <= known

@@ -1,0 +1,171 @@
+"""ND701 overflow-risk."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.precision import Remedy
+from normdiag.findings import Finding, Severity
+from normdiag.rules.number import count, number
+from normdiag.rules.precision.formats import formats, measured
+from normdiag.rules.rule import Rule
+from normdiag.rules.site import Site, ids, site, where, worst_first
+from normdiag.rules.thresholds import Limits, Threshold
+
+FORMAT = "float16"
+
+
+class OverflowRisk(Rule):
+    """Values do not fit into float16, or nearly not.
+
+    ## What it does
+
+    Names the residual adds, and the products and contractions on their branches, whose largest
+    value lies beyond the largest float16 number, 65504; of a float16 model also those that come
+    near it. A warning where the model is stored or run in float16, else for information.
+
+    ## Why it matters
+
+    One infinity makes the next norm give NaN, and everything behind it. A model that was trained
+    in bfloat16 or float32 has never been told to stay below 65504, and Gemma 3's stream does not.
+
+    ## How it is measured
+
+    The largest |value| over all tokens, in whatever format was run: of x, u and y at every add
+    y = x + u, and of elementwise products of two activations and results of matrix products on
+    every branch. Values that overflowed in the run itself are ND705's.
+
+    ## Thresholds
+
+    ## Example
+
+    A float32 stream that reaches 90000; the same with 900.
+
+    ## How to fix
+
+    Run it in bfloat16. Or scale the stream down by the power of two that the finding names:
+    multiply the embedding and all that branches write (output projections with their biases, or
+    the gains of output norms) by it. This changes nothing but epsilon's share where every reader
+    of the stream is a norm, and the finding says so, with that share. Or keep the stream in
+    float32 from the layer that it names. A product inside a branch: divide one factor's weights by
+    a power of two and multiply the next matrix by it.
+
+    ## When it is wrong
+
+    A probe sees few texts: larger values may come. A kernel may accumulate in float32 and clamp.
+
+    ## References
+
+    * IEEE 754-2019: the largest finite number of binary16 is (2 - 2^-10) 2^15 = 65504.
+    * Gemma 3 in float16: github.com/huggingface/transformers, issue 36822 (2025).
+    * T5 in float16: github.com/huggingface/transformers, issue 4586 (2020).
+    """
+
+    code = "ND701"
+    name = "overflow-risk"
+    since = "0.1"
+    needs = ("measurements.precision",)
+    thresholds = (
+        Threshold(
+            name="headroom",
+            unit="65504 / max |value|",
+            default=1.0,
+            meaning="below this a value does not fit",
+            source="IEEE 754-2019; 1 is the end of the format",
+            low=0.0,
+        ),
+        Threshold(
+            name="spare",
+            unit="65504 / max |value|",
+            default=2.0,
+            meaning="below this a float16 model is told, for information, that little is left",
+            source="2^1, the least that a power of two can leave: a probe does not see the largest",
+            low=0.0,
+        ),
+    )
+    fires_on = "sample_models/large_stream.py:build"
+    silent_on = "sample_models/large_stream.py:build_healthy"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """At most one finding per stack, and one for what lies inside the branches."""
+        is_half = FORMAT in formats(evidence)
+        largest = measured(evidence).formats[FORMAT].largest
+        limit = largest / limits["headroom"]
+        found = list(self._beyond(evidence, limit, "warning" if is_half else "info"))
+        if is_half and not found:
+            found = list(self._beyond(evidence, largest / limits["spare"], "info"))
+        yield from found
+
+    def _beyond(self, evidence: Evidence, limit: float, severity: Severity) -> Iterator[Finding]:
+        for stack in evidence.architecture.stacks:
+            adds = [each for each in _adds(evidence, stack.id) if each.value > limit]
+            if adds:
+                remedy = measured(evidence).formats[FORMAT].remedies.get(stack.id)
+                advice = _remedy(stack.id, remedy)
+                yield self._finding(evidence, adds, (limit, severity), advice)
+        inner = [each for each in _inner(evidence) if each.value > limit]
+        if inner:
+            yield self._finding(evidence, inner, (limit, severity), _inner_remedy(inner, limit))
+
+    def _finding(
+        self, evidence: Evidence, sites: list[Site], how: tuple[float, Severity], advice: str
+    ) -> Finding:
+        limit, severity = how
+        largest = measured(evidence).formats[FORMAT].largest
+        ranked = worst_first(sites)
+        first, worst = sites[0], ranked[0]
+        up = "" if worst is first else f", and {_size(worst, largest)} at {worst.id}"
+        more = f"; {count(len(sites), 'site')} in all, {where(sites)}" if len(sites) > 1 else ""
+        layer = "" if first.layer is None else f", layer {first.layer}"
+        return self.finding(
+            f"max |value| is {_size(first, largest)} at {first.id}{layer}{up}{more}",
+            ids=ids(ranked),
+            severity=severity,
+            confidence="high",
+            measured=(worst.value, limit),
+            advice=advice,
+        )
+
+
+def _adds(evidence: Evidence, stack: str) -> Iterator[Site]:
+    """The adds of a stack in order, with the largest value at each that is finite."""
+    values = measured(evidence).max_abs
+    for add in evidence.architecture.residual_adds:
+        if add.stack == stack and math.isfinite(values.get(add.id, math.inf)):
+            yield site(add, values[add.id])
+
+
+def _inner(evidence: Evidence) -> Iterator[Site]:
+    """What lies between the sites."""
+    for name, value in measured(evidence).max_abs.items():
+        if ("/product#" in name or "/contraction#" in name) and math.isfinite(value):
+            yield Site(id=name, value=value, stack=None, layer=None)
+
+
+def _size(each: Site, largest: float) -> str:
+    return f"{number(each.value)}, {number(each.value / largest)} times the largest {FORMAT}"
+
+
+def _remedy(stack: str, remedy: Remedy | None) -> str:
+    if remedy is None:
+        return "leave room: run it in bfloat16, or scale the stream down by a power of two"
+    stay = f"keep the stream of {stack} in float32 from layer {remedy.layer} on"
+    if remedy.factor is None:
+        return f"run it in bfloat16, or {stay}: a norm does not stand before every reader"
+    power = round(math.log2(remedy.factor))
+    most = None if remedy.eps_share is None else remedy.eps_share.max
+    share = "" if most is None else f" (eps share at most {number(most)})"
+    return (
+        f"run it in bfloat16; or multiply all that is written to the stream of {stack} by "
+        f"{number(remedy.factor)} = 2^{power}, which its norms undo{share}; or {stay}"
+    )
+
+
+def _inner_remedy(sites: list[Site], limit: float) -> str:
+    power = max(1, math.ceil(math.log2(max(each.value for each in sites) / limit)) + 1)
+    return (
+        f"run it in bfloat16, or scale one factor's weights by 2^-{power} and the matrix behind "
+        "the product by its inverse, where nothing but a product lies between"
+    )
