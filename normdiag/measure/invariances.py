@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from statistics import median
 
 import torch
@@ -37,10 +38,7 @@ def invariances(
     found = {id: norm for norm, id in assembly.sites.norms.items()}
     norms = [norm for norm in assembly.sites.architecture.norms if norm.id in measured]
     return Invariances(
-        kinds={
-            kind: _probed(id, operation)
-            for kind, id, operation in _operations(model, batch, assembly, norms)
-        },
+        kinds=dict(_kinds(model, batch, assembly, norms)),
         norms={
             norm.id: _closed(measured[norm.id].eps_share)
             for norm in norms
@@ -84,10 +82,10 @@ def _centring(norms: list[Norm], measured: Mapping[str, NormMeasurement]) -> Ite
         )
 
 
-def _operations(
+def _kinds(
     model: nn.Module, batch: Batch, assembly: Assembly, norms: list[Norm]
-) -> Iterator[tuple[NormKind, str, NormOperation]]:
-    """The first norm of each kind that can be run again."""
+) -> Iterator[tuple[NormKind, KindInvariance]]:
+    """The first norm of each kind, by its module where that runs alone, else by its formula."""
     found = {id: norm for norm, id in assembly.sites.norms.items()}
     first: dict[NormKind, tuple[str, NormFound]] = {}
     for norm in norms:
@@ -96,11 +94,16 @@ def _operations(
     modules = {id: module for id, module in own.items() if module is not None}
     inputs = inputs_of(model, shortened(batch, POSITIONS), modules) if modules else {}
     for kind, (id, site) in first.items():
-        operation = of_module(modules[id], site, inputs[id]) if id in inputs else None
-        if operation is None:
-            operation = of_formula(site, assembly.norms[id][0], assembly.learned)
-        if operation is not None:
-            yield kind, id, operation
+        seen = None
+        if id in inputs:
+            # somebody else's code, on inputs that it was not written for
+            with suppress(Exception):
+                seen = _probed(id, of_module(modules[id], site, inputs[id]))
+        if seen is None:
+            formula = of_formula(site, assembly.norms[id][0], assembly.learned)
+            seen = None if formula is None else _probed(id, formula)
+        if seen is not None:
+            yield kind, seen
 
 
 def _probed(id: str, norm: NormOperation) -> KindInvariance:

@@ -35,17 +35,11 @@ class NormOperation:
     evaluate: Operation
 
 
-def of_module(module: nn.Module, norm: NormFound, x: torch.Tensor) -> NormOperation | None:
-    """By a copy of the module; None where it does not run alone, shape to shape."""
+def of_module(module: nn.Module, norm: NormFound, x: torch.Tensor) -> NormOperation:
+    """By copies of the module, one in each mode."""
     x = x.detach()[:1].double()
     modes = [deepcopy(module).double().train(mode) for mode in (True, False)]
-    operations = [_frozen(mode) for mode in modes]
-    try:
-        if any(run(torch.cat([x, x])).shape != (2, *x.shape[1:]) for run in operations):
-            return None
-    except Exception:  # somebody else's code, on a batch that it was not given
-        return None
-    return NormOperation("module", x, _positions(norm, x), *operations)
+    return NormOperation("module", x, _positions(norm, x), *map(_frozen, modes))
 
 
 def of_formula(norm: NormFound, record: NormRecord, learned: LearnedValues) -> NormOperation | None:
@@ -123,9 +117,14 @@ def _frozen(module: nn.Module) -> Operation:
 
 
 def _positions(norm: NormFound, x: torch.Tensor) -> int | None:
-    """Of (1, tokens, features), or of what a batch or group norm takes: not the channels' axis."""
-    if norm.kind not in ("batchnorm", "groupnorm"):
-        return 1 if x.dim() - len(norm.axes) > 1 else None
-    channels = norm.source.shape[1]
-    others = [axis for axis in range(1, x.dim()) if x.shape[axis] != channels]
-    return others[-1] if others else (x.dim() - 1 if x.dim() > 2 else None)
+    """The last axis of x, but for the first, that holds no features; None where all may.
+
+    A module may turn axes before it normalises, so that features are told by how many they are.
+    """
+    by_channel = norm.kind in ("batchnorm", "groupnorm")
+    if not by_channel and norm.source.shape[1:] == tuple(x.shape[1:]):
+        free = x.dim() - len(norm.axes)
+        return free - 1 if free > 1 else None
+    features = norm.source.shape[1] if by_channel else norm.count
+    others = [axis for axis in range(1, x.dim()) if x.shape[axis] != features]
+    return others[-1] if others else (x.dim() - 1 if by_channel and x.dim() > 2 else None)

@@ -162,7 +162,7 @@ def test_closed_forms_against_autograd(size: float, kind: str) -> None:
     upstream = torch.randn(16, dtype=torch.float64)
     (gradient,) = torch.autograd.grad(y, x, upstream)
     radial = (x * gradient).sum() / ((y - bias) * upstream).sum()
-    np.testing.assert_allclose(found.radial.median, float(radial), rtol=1e-7)
+    np.testing.assert_allclose(found.radial.median, radial.item(), rtol=1e-7)
     scale = change(y.detach(), norm(2 * x).detach(), bias)
     np.testing.assert_allclose(found.scale.max, scale, rtol=1e-9)
 
@@ -218,3 +218,33 @@ def test_a_module_that_does_more_is_not_run_as_a_norm() -> None:
             return x + self.branch(x)
 
     assert only(invariances(Add())).by == "formula"
+
+
+def test_a_module_that_turns_axes_is_padded_where_tokens_are() -> None:
+    class ChannelsFirst(nn.LayerNorm):
+        def forward(self, x):
+            return super().forward(x.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
+
+    class Image(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.conv = ChannelsFirst(16), nn.Conv2d(16, 16, 3, padding=1)
+
+        def forward(self, x):
+            return x + self.conv(self.norm(x))
+
+    model = nn.Sequential(Image(), Image()).eval()
+    seen = normdiag.inspect(model, inputs=(torch.randn(2, 16, 6, 5),), measure=("norms",))
+    kind = only(seen.measurements.invariances)
+    assert (kind.by, kind.norm, kind.padding) == ("module", "0.norm", 0.0)
+
+
+def test_a_module_that_cannot_be_run_alone_is_replayed() -> None:
+    class Counting(nn.LayerNorm):
+        def forward(self, x):
+            if len(x) != 3:
+                raise RuntimeError("three sequences and no others")
+            return super().forward(x)
+
+    kind = only(invariances(Block(Counting(16)), torch.randn(3, 4, 16)))
+    assert (kind.by, kind.batch) == ("formula", 0.0)
