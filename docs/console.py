@@ -5,7 +5,7 @@
 
 A ```console block holds commands, each on a line that begins with `$ `, and what they print on
 stdout. Blocks without any output are left alone: they are there to be read, not run. README.md is
-run in the repository's root, the guide to CI in a new folder with a checkpoint in it.
+run in the repository's root, a guide in a new folder with a checkpoint in it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-GUIDE = ROOT / "docs" / "guides" / "ci.md"
-PAGES = (README, GUIDE)
+GUIDES = tuple(ROOT / "docs" / "guides" / name for name in ("ci.md", "compare.md"))
+PAGES = (README, *GUIDES)
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 DRAWN = re.compile(r"[▀-▟·]+")
@@ -44,7 +44,7 @@ def commands(block: str) -> dict[str, str]:
 @contextmanager
 def folder_of(path: Path) -> Iterator[Path]:
     """Where the commands of a page are run, one after the other."""
-    if path != GUIDE:
+    if path not in GUIDES:
         yield ROOT
         return
     with TemporaryDirectory() as folder:

@@ -66,7 +66,7 @@ def side(subject: Subject) -> str:
 
 
 def _sides(comparison: Comparison) -> Iterator[RenderableType]:
-    yield heading(visible(comparison.headline))
+    yield Text(visible(comparison.headline), "bold")
     probe = comparison.a.probe
     rows = [
         ("A", side(comparison.a)),

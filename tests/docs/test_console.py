@@ -70,8 +70,12 @@ def test_the_readme_is_true(console: ModuleType, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.slow
-def test_the_guide_to_ci_is_true(console: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert console.renewed(console.GUIDE, write=False) == 0, capsys.readouterr().out
+@pytest.mark.parametrize("name", ["ci.md", "compare.md"])
+def test_a_guide_is_true(
+    console: ModuleType, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    (guide,) = (path for path in console.GUIDES if path.name == name)
+    assert console.renewed(guide, write=False) == 0, capsys.readouterr().out
 
 
 def test_an_unknown_argument(console: ModuleType) -> None:
