@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from normdiag.render.escape import visible
@@ -10,7 +10,7 @@ from normdiag.render.units import UNKNOWN
 from normdiag.render.verdict import outcome, tally
 from normdiag.report.paths import parse, worst
 from normdiag.report.report import Report
-from normdiag.report.series import Entry, Series
+from normdiag.report.series import Entry
 
 NUMBERS = {
     "growth": parse("measurements.growth.total"),
@@ -32,10 +32,10 @@ class Row:
     verdict: str
 
 
-def rows(series: Series) -> Iterator[Row]:
-    """Yield a row per target, in the order of the series."""
+def rows(entries: Iterable[Entry]) -> Iterator[Row]:
+    """Yield a row per target, in the order that they have."""
     before: Report | None = None
-    for entry in series.reports:
+    for entry in entries:
         report = entry.report
         yield Row(
             target=visible(entry.target),

@@ -27,14 +27,15 @@ _PLAIN = re.compile(r"[\w.,:;()\[\]%+='\"×-]*")
 
 
 def render(report: Report, console: Console, options: Options) -> None:
-    """Write one target."""
+    """Write one target, its numbers last."""
     entry = Entry(target=report.subject.target, report=report)
-    console.file.writelines(f"{line}\n" for line in _entry(entry, "## normdiag:", options))
+    lines = [*_entry(entry, "## normdiag:", options), *_course((entry,))]
+    console.file.writelines(f"{line}\n" for line in lines)
 
 
 def render_series(series: Series, console: Console, options: Options) -> None:
     """Write the table of targets, then each."""
-    lines = [f"## normdiag: {len(series.reports)} targets", "", *_course(series), ""]
+    lines = [f"## normdiag: {len(series.reports)} targets", "", *_course(series.reports), ""]
     for entry in series.reports:
         lines += _entry(entry, "###", options)
     console.file.writelines(f"{line}\n" for line in lines)
@@ -156,9 +157,9 @@ def _unjudged(report: Report) -> Iterator[str]:
     yield ""
 
 
-def _course(series: Series) -> Iterator[str]:
+def _course(entries: tuple[Entry, ...]) -> Iterator[str]:
     yield f"| target | {' | '.join(NUMBERS)} | findings | moved | verdict |"
     yield f"|---|{'--:|' * len(NUMBERS)}---|---|---|"
-    for row in rows(series):
+    for row in rows(entries):
         cells = [code(row.target), *figures(row.numbers), row.findings, row.moved, row.verdict]
         yield "| " + " | ".join(cells) + " |"

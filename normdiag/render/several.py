@@ -42,7 +42,7 @@ def render_csv(series: Series, console: Console, options: Options) -> None:
     writer = csv.writer(console.file, lineterminator="\n")
     names = [name.replace(" ", "_") for name in NUMBERS]
     writer.writerow(["target", *names, "findings", "moved", "verdict"])
-    for row in rows(series):
+    for row in rows(series.reports):
         numbers = ["" if each is None else v1.number(each) for each in row.numbers.values()]
         cells = [row.target, *numbers, row.findings, row.moved, row.verdict]
         writer.writerow([_cell(cell) for cell in cells])
@@ -73,7 +73,7 @@ def _table(series: Series) -> RenderableType:
                 Text(row.moved),
                 Text(row.verdict),
             ]
-            for row in rows(series)
+            for row in rows(series.reports)
         ),
     )
 

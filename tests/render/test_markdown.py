@@ -70,7 +70,7 @@ def test_every_finding_is_there_with_what_to_do(make):
     report = make()
     shown = written(report, format="markdown")
     assert report.subject.target.split("/")[0] in shown
-    assert rows(shown) == [6] * (len(report.findings) + bool(report.findings))
+    assert rows(shown) == [6] * (len(report.findings) + bool(report.findings)) + [7] * 2
     for finding in report.findings:
         assert f"* **`{finding.code}` {finding.name}**: " in shown
     require_harmless(shown)
@@ -80,7 +80,7 @@ def test_every_finding_is_there_with_what_to_do(make):
 def test_no_text_breaks_it(text):
     shown = written(evil.report(text), format="markdown")
     require_harmless(shown)
-    assert rows(shown) == [6] * 4
+    assert rows(shown) == [6] * 4 + [7] * 2
     many = written_series(evil.series(text), "markdown")
     require_harmless(many)
     assert rows(many) == [7] * 4 + [6] * 8
