@@ -5,9 +5,9 @@ from __future__ import annotations
 from normdiag.errors import RunError
 from normdiag.evidence.coverage import Skipped
 from normdiag.evidence.gradients import Gradients
-from normdiag.measure.forward import Pass
 from normdiag.measure.gradients import gradients
-from normdiag.measure.loss import Choice, NoLossError, choose
+from normdiag.measure.loss import NoLossError, choose
+from normdiag.measure.objectives import Choice
 from normdiag.options import Options
 from normdiag.sources.batch import Batch
 from normdiag.sources.interface import Runnable
@@ -18,15 +18,16 @@ POSITIONS = 64
 """Tokens of the one sequence that is differentiated: autograd keeps every activation of it."""
 
 
-def flow_back(loaded: Runnable, batch: Batch, done: Pass, options: Options) -> Gradients | Skipped:
-    """The gradients of a loss that fits the model, on the first tokens of `batch`; or why not.
-
-    `done` is any pass over the model.
-    """
+def flow_back(loaded: Runnable, batch: Batch, options: Options) -> Gradients | Skipped:
+    """The gradients of a loss that fits the model, on the first tokens of `batch`; or why not."""
+    short = shortened(batch, POSITIONS)
     try:
-        choice = Choice(_mask_id(loaded), options.seed)
-        objective = choose(loaded.model, shortened(batch, POSITIONS), done, choice)
-        return gradients(loaded.model, objective, options.clip)
+        try:
+            return _flow_back(loaded, short, options)
+        except RunError:
+            if short is batch:
+                raise
+            return _flow_back(loaded, batch, options)  # a forward that needs its inputs whole
     except NoLossError as error:
         why = str(error)
     except RunError as error:
@@ -35,6 +36,11 @@ def flow_back(loaded: Runnable, batch: Batch, done: Pass, options: Options) -> G
         first = next(iter(str(error).splitlines()), "")
         why = f"the backward pass raised {type(error).__name__}: {first}"
     return Skipped(what="gradients", why=why)
+
+
+def _flow_back(loaded: Runnable, batch: Batch, options: Options) -> Gradients:
+    objective = choose(loaded.model, batch, Choice(_mask_id(loaded), options.seed))
+    return gradients(loaded.model, objective, options.clip)
 
 
 def _mask_id(loaded: Runnable) -> int | None:

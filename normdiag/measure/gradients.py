@@ -16,7 +16,8 @@ import torch
 from torch import nn
 
 from normdiag.evidence.gradients import Clipping, Gradients, Loss, NormGradient, Trend
-from normdiag.measure.loss import NoLossError, Objective
+from normdiag.measure.loss import NoLossError
+from normdiag.measure.objectives import Objective
 from normdiag.measure.rows import to_rows
 from normdiag.measure.taps import AddTap, Taps, tapped
 from normdiag.structure.attachments import StackFacts
@@ -39,10 +40,7 @@ def gradients(model: nn.Module, objective: Objective, clip: float) -> Gradients:
     with tapped(model, objective.batch) as taps:
         loss, tokens = objective.of(taps.output)
         if not loss.requires_grad:
-            raise NoLossError(
-                "autograd does not follow the forward to its output: it is detached, or made of "
-                "whole numbers, or no weight is a floating-point one"
-            )
+            raise NoLossError("autograd does not follow the forward to its output")
         received = _backward(model, taps, loss)
         groups = parameter_groups(taps.graph, taps.sites.stacks, received.parameters)
         total, shares = _shares(received.parameters, groups)

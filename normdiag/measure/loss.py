@@ -3,39 +3,30 @@
 An output with as many features as the table that the ids were looked up in has rows predicts
 tokens: the next one where it does not look ahead, else the ones that were masked. Another output
 than the stream's width is a classifier's. A model without a head gets a random projection.
-Targets and projections are seeded; every loss is a mean over target tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy
 
-from normdiag.measure.forward import Pass
-from normdiag.measure.reads_ahead import (
-    given,
-    outputs_of,
-    plain_outputs,
-    reads_ahead,
-    real_tokens,
-    with_input,
-)
+from normdiag.errors import RunError
+from normdiag.graph import Graph
+from normdiag.measure import objectives
+from normdiag.measure.objectives import Choice, Objective
+from normdiag.measure.reads_ahead import given, outputs_of, reads_ahead, real_tokens
+from normdiag.measure.taps import Taps, tapped
 from normdiag.sources.batch import Batch
 from normdiag.sources.shortened import shortened
+from normdiag.structure.attachments import StackFacts
 from normdiag.structure.lookups import lookups, reads_a_source
 
-MASKED = 0.15
-"""The share of the tokens that are targets of a masked LM (Devlin et al. 2019)."""
 _TRIED = 16
 """Tokens on which it is tried what the output depends on."""
 _UNTRIED = "not tried: the outputs are not finite"
-_FEATURE_AXIS = 1
-"""Of maps with channels: (batch, channels, ..)."""
 
 
 class NoLossError(Exception):
@@ -43,182 +34,96 @@ class NoLossError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Objective:
-    """A loss, before it is computed."""
+class _Output:
+    """The output that is differentiated, and what the forward to it was."""
 
-    kind: str
-    note: str
-    batch: Batch
-    """What is run for it: for a masked LM, with the masks in place."""
-    of: Callable[[Any], tuple[torch.Tensor, int]]
-    """From the output of forward to the loss and the target tokens that it is a mean over."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """What a loss is chosen by, beside what the model does."""
-
-    mask_id: int | None = None
-    """The token that stands for a masked one, where that is known."""
-    seed: int = 0
-
-    def generator(self) -> torch.Generator:
-        """A fresh source of random numbers, on the CPU."""
-        return torch.Generator().manual_seed(self.seed)
+    which: int
+    shape: tuple[int, ...]
+    scores: tuple[str, ...]
+    """The inputs of token ids that it may score."""
+    has_source: bool
+    """Whether it is a decoder's."""
+    width: int | None
+    """Of the last stack; without one nothing tells a class from a feature."""
 
 
-def choose(model: nn.Module, batch: Batch, done: Pass, choice: Choice) -> Objective:
-    """The loss of `model` on `batch`; `done` is any pass over the model, for its graph.
+def choose(model: nn.Module, batch: Batch, choice: Choice) -> Objective:
+    """The loss of `model` on `batch`, by what it does with the first few tokens of it.
 
-    Raises NoLossError where no output is a floating-point number, RunError where forward fails.
+    Raises NoLossError where autograd follows the forward to no output, RunError where it fails.
     """
     tried = shortened(batch, _TRIED)
-    outputs = plain_outputs(model, tried)
-    if not outputs:
-        raise NoLossError("the output holds no floating-point tensor")
-    for which, output in enumerate(outputs):
-        names = _predicted(tried, output, done)
-        for name in names:
-            ahead = reads_ahead(model, tried, name, which, output)
-            if not ahead:
-                has_source = reads_a_source(done.graph, done.stacks)
-                kind = "sequence-to-sequence" if has_source else "causal-lm"
-                return _next_token(
-                    kind, batch, name, which, "tried" if ahead is False else _UNTRIED
-                )
-        if names:
-            return _masked(batch, names[-1], which, choice)
-    which = next((i for i, t in enumerate(outputs) if t.dim() > 1), 0)
-    output = outputs[which]
-    if output.numel() == 1:
-        own = "the one number that the model gives back is taken as its loss"
-        return Objective("own", own, batch, lambda out: (outputs_of(out)[which].sum(), 1))
-    width = _width(done)
-    if width and output.dim() in (2, 3) and output.shape[-1] not in (1, width):
-        return _classes(batch, output.shape[-1], which, choice)
-    return _projection(batch, which, choice)
+    try:
+        output = _look(model, tried)
+    except RunError:
+        if tried is batch:
+            raise
+        tried, output = batch, _look(model, batch)
+    which, shape = output.which, output.shape
+    for name in output.scores:
+        ahead = reads_ahead(model, tried, name, which)
+        if not ahead:
+            kind = "sequence-to-sequence" if output.has_source else "causal-lm"
+            how = "tried" if ahead is False else _UNTRIED
+            return objectives.next_token(kind, batch, name, which, how)
+    if output.scores:
+        return objectives.masked(batch, output.scores[-1], which, choice)
+    if all(size == 1 for size in shape):
+        return objectives.own(batch, which)
+    if output.width and len(shape) in (2, 3) and shape[-1] not in (1, output.width):
+        return objectives.classes(batch, shape[-1], which, choice)
+    return objectives.projection(batch, which, choice)
 
 
-def _predicted(batch: Batch, output: torch.Tensor, done: Pass) -> list[str]:
+def _look(model: nn.Module, batch: Batch) -> _Output:
+    """Of several outputs, the first into which most of the adds flow; scores of tokens go first."""
+    with tapped(model, batch) as taps:
+        outputs = outputs_of(taps.output)
+        reach = {i: _reach(t, taps) for i, t in enumerate(outputs) if t.requires_grad}
+        if not reach:
+            raise NoLossError(
+                "autograd does not follow the forward to its output"
+                if outputs
+                else "the output holds no floating-point tensor"
+            )
+        best = [i for i, adds in reach.items() if adds == max(reach.values())]
+        scores = {i: _scores(batch, outputs[i], taps.graph) for i in best}
+        which = min(best, key=lambda i: (not scores[i], outputs[i].dim() < 2, i))
+        return _Output(
+            which=which,
+            shape=tuple(outputs[which].shape),
+            scores=scores[which],
+            has_source=reads_a_source(taps.graph, taps.stacks),
+            width=_width(taps.stacks),
+        )
+
+
+def _reach(output: torch.Tensor, taps: Taps) -> int:
+    """How many residual adds autograd finds behind `output`."""
+    seen = set()
+    front = [output.grad_fn]
+    while front:
+        node = front.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            front += [before for before, _ in node.next_functions]
+    return sum(tap.out is not None and tap.out.node in seen for tap in taps.adds.values())
+
+
+def _scores(batch: Batch, output: torch.Tensor, graph: Graph) -> tuple[str, ...]:
     """The inputs of ids, of two tokens at least, that `output` may score: it has a place for every
     token and a feature for every row of their table."""
-    found = []
-    for lookup in lookups(done.graph):
+    found: dict[str, None] = {}
+    for lookup in lookups(graph):
         ids = given(batch, lookup.name)
         if ids is None or output.dim() < 2 or not lookup.rows == output.shape[-1] > 1:
             continue
         shape = tuple(ids.shape)
-        if shape == output.shape[:-1] and int(
-            real_tokens(batch, lookup.name, shape)[..., 1:].sum()
-        ):
-            found.append(lookup.name)
-    return found
+        if shape == output.shape[:-1] and real_tokens(batch, lookup.name, shape)[..., 1:].any():
+            found[lookup.name] = None
+    return tuple(found)
 
 
-def _width(done: Pass) -> int | None:
-    """Of the last stack; without one nothing tells a class from a feature."""
-    ends = {stack.adds[-1].add.index: stack.chain.width for stack in done.stacks}
+def _width(stacks: Sequence[StackFacts]) -> int | None:
+    ends = {stack.adds[-1].add.index: stack.chain.width for stack in stacks}
     return ends[max(ends)] if ends else None
-
-
-def _next_token(kind: str, batch: Batch, name: str, which: int, how: str) -> Objective:
-    """Mean of -log p(token t+1 | tokens to t), t and t+1 real."""
-    ids = given(batch, name)
-    assert ids is not None
-    real = real_tokens(batch, name, tuple(ids.shape)).to(ids.device)
-    targets = real[..., 1:] & real[..., :-1]
-    labels = ids[..., 1:][targets]
-
-    def of(output: Any) -> tuple[torch.Tensor, int]:
-        return _cross_entropy(outputs_of(output)[which][..., :-1, :][targets], labels)
-
-    note = (
-        f"every token of {name} is predicted from those before it: its output is the same "
-        f"whatever comes later ({how})"
-    )
-    return Objective(kind, note, batch, of)
-
-
-def _masked(batch: Batch, name: str, which: int, choice: Choice) -> Objective:
-    """Mean of -log p(token) at the tokens that were masked; special tokens never are."""
-    ids = given(batch, name)
-    assert ids is not None
-    real = real_tokens(batch, name, tuple(ids.shape)).to(ids.device)
-    special = torch.tensor(batch.special, device=ids.device) if batch.special else real
-    if special.shape == real.shape and bool((real & ~special).any()):
-        real = real & ~special
-    places = real.flatten().nonzero().flatten()
-    generator = choice.generator()
-    count = max(1, round(MASKED * len(places)))
-    chosen = places[torch.randperm(len(places), generator=generator)[:count]].sort().values
-    flat = ids.flatten().clone()
-    labels = flat[chosen]
-    if choice.mask_id is None:
-        flat[chosen] = flat[places[torch.randint(len(places), (count,), generator=generator)]]
-        stand_in = "other tokens of the same text"
-    else:
-        flat[chosen] = choice.mask_id
-        stand_in = f"the mask token {choice.mask_id}"
-
-    def of(output: Any) -> tuple[torch.Tensor, int]:
-        return _cross_entropy(outputs_of(output)[which].flatten(0, -2)[chosen], labels)
-
-    note = (
-        f"{count} of {len(places)} tokens of {name}, drawn by seed {choice.seed}, are the targets; "
-        f"{stand_in} stand in their places and the rest of the text is whole. Outputs depend on "
-        "later tokens (tried)"
-    )
-    return Objective("masked-lm", note, with_input(batch, name, flat.view(ids.shape)), of)
-
-
-def _classes(batch: Batch, classes: int, which: int, choice: Choice) -> Objective:
-    """Mean of -log p(label) over the real rows of (.., classes)."""
-
-    def of(output: Any) -> tuple[torch.Tensor, int]:
-        scores = outputs_of(output)[which]
-        scores = scores.flatten(0, -2)[_real_rows(batch, scores).flatten()]
-        chances = scores.detach().cpu().double().nan_to_num().softmax(-1)
-        labels = torch.multinomial(chances, 1, generator=choice.generator()).flatten()
-        return _cross_entropy(scores, labels.to(scores.device))
-
-    note = (
-        f"the output has {classes} features, which is neither the width of the stream nor the "
-        f"number of tokens: classes. Labels are drawn by seed {choice.seed} from what the model "
-        "itself predicts: the loss is that of a model that is as often right as it believes"
-    )
-    return Objective("classification", note, batch, of)
-
-
-def _projection(batch: Batch, which: int, choice: Choice) -> Objective:
-    """Mean over tokens of <r, y> / sqrt(H), r standard normal and drawn for every token."""
-
-    def of(output: Any) -> tuple[torch.Tensor, int]:
-        y = _computable(outputs_of(output)[which])
-        axis = _FEATURE_AXIS if y.dim() > 3 else -1
-        r = torch.randn(y.shape, generator=choice.generator()).to(y) * y.shape[axis] ** -0.5
-        if y.dim() < 3 or axis == _FEATURE_AXIS:
-            tokens = y.numel() // y.shape[axis]
-            return (r * y).sum() / tokens, tokens
-        real = _real_rows(batch, y)
-        return (r * y)[real].sum() / real.sum(), int(real.sum())
-
-    note = (
-        "no head: mean over tokens of <r, y> / sqrt(H), y the output with H features, r normal "
-        f"numbers drawn by seed {choice.seed}"
-    )
-    return Objective("random-projection", note, batch, of)
-
-
-def _real_rows(batch: Batch, output: torch.Tensor) -> torch.Tensor:
-    """Which rows of (.., features) are tokens that are not padding."""
-    side = "decoder_" if "decoder_input_ids" in batch.inputs else ""
-    return real_tokens(batch, side, tuple(output.shape[:-1])).to(output.device)
-
-
-def _cross_entropy(scores: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, int]:
-    return cross_entropy(_computable(scores), labels), len(labels)
-
-
-def _computable(values: torch.Tensor) -> torch.Tensor:
-    """Half precision is too short for a sum over a vocabulary."""
-    return values.float() if values.element_size() < 4 else values

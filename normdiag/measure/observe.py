@@ -95,7 +95,7 @@ def observe(
         progress.done()
     if "gradients" in options.measure:
         progress.start("following the gradient back")
-        flow = flow_back(loaded, batches[0], assembly.first, options)
+        flow = flow_back(loaded, batches[0], options)
         if isinstance(flow, Skipped):
             skipped.append(flow)
         else:

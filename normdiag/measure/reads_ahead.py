@@ -52,13 +52,11 @@ def real_tokens(batch: Batch, name: str, shape: tuple[int, ...]) -> torch.Tensor
     return torch.ones(shape, dtype=torch.bool)
 
 
-def reads_ahead(
-    model: nn.Module, batch: Batch, name: str, which: int, before: torch.Tensor
-) -> bool | None:
+def reads_ahead(model: nn.Module, batch: Batch, name: str, which: int) -> bool | None:
     """Whether output `which`, (.., tokens, features), at earlier tokens moves with the last one.
 
-    `before` is that output on `batch` as it is. Another token is put there, of the same text
-    where that has two. None where outputs are not finite: then nothing can be seen.
+    Another token is put there, of the same text where that has two. None where outputs are not
+    finite: then nothing can be seen.
     """
     ids = given(batch, name)
     assert ids is not None
@@ -67,6 +65,7 @@ def reads_ahead(
     row = changed.view(-1, ids.shape[-1])[0]
     others = row[row != row[last]]
     row[last] = others[0] if len(others) else (row[last] - 1).abs()
+    before = plain_outputs(model, batch)[which]
     after = plain_outputs(model, with_input(batch, name, changed))[which]
     moved = (after.double() - before.double()).abs().amax(-1)
     early, late = float(moved[..., :last].max()), float(moved[..., last:].max())

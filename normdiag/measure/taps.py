@@ -207,7 +207,8 @@ class _Edges:
             and isinstance(value, torch.Tensor)
             and value.requires_grad
         ):
-            self.edges[operand] = get_gradient_edge(value)
+            with torch.enable_grad():  # a weight's edge needs it, and the model may have it off
+                self.edges[operand] = get_gradient_edge(value)
 
 
 def _no_layout(node: Node) -> Any:

@@ -23,9 +23,8 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from normdiag.measure.forward import Sampling, run
-from normdiag.measure.loss import Choice, Objective, choose
-from normdiag.measure.observer import Wanted
+from normdiag.measure.loss import choose
+from normdiag.measure.objectives import Choice, Objective
 from normdiag.sources.batch import Batch
 
 VOCABULARY, WIDTH = 61, 16
@@ -225,5 +224,4 @@ CASES = {f.__name__: f for f in (llama, gpt2, bert, albert, t5, encoder, loop)}
 
 def objective_of(model: nn.Module, inputs: dict, mask: int | None = MASK) -> Objective:
     batch = Batch(inputs=inputs, rows=(0,))
-    done = run(model, batch, Wanted(stream=False, norms=False), Sampling(1))
-    return choose(model, batch, done, Choice(mask_id=mask))
+    return choose(model, batch, Choice(mask_id=mask))

@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from normdiag.measure.gradients import gradients
-from normdiag.measure.loss import Objective
+from normdiag.measure.objectives import Objective
 from normdiag.sources.batch import Batch
 
 AT_INITIALISATION = {

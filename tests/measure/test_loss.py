@@ -9,9 +9,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from normdiag.measure.forward import Sampling, run
-from normdiag.measure.loss import Choice, NoLossError, Objective, choose
-from normdiag.measure.observer import Wanted
+from normdiag.measure.loss import NoLossError, choose
+from normdiag.measure.objectives import Choice, Objective
 from normdiag.sources.batch import Batch
 
 VOCABULARY, WIDTH, LENGTH = 40, 8, 20
@@ -46,8 +45,7 @@ class Tokens(nn.Module):
 
 def chosen(model: nn.Module, batch: Batch, **choice: Any) -> Objective:
     torch.manual_seed(0)
-    done = run(model.eval(), batch, Wanted(stream=False, norms=False), Sampling(1))
-    return choose(model, batch, done, Choice(**choice))
+    return choose(model.eval(), batch, Choice(**choice))
 
 
 def of(model: nn.Module, *args: torch.Tensor, **choice: Any) -> Objective:
