@@ -29,9 +29,9 @@ class AttentionLogitBound(Rule):
 
     ## How it is measured
 
-    |q . k| scale <= max|gq| max|gk| d scale, exact, with the scale as found in the graph. A rotary
-    embedding keeps lengths and changes nothing; without one, the largest |gq gk| d scale. The
-    largest logit computed, where the attention is not one fused operation.
+    Exactly, |q . k| scale <= max|gq| max|gk| d scale, with the scale as found in the graph. A
+    rotary embedding keeps lengths and changes nothing; without one, max|gq gk| d scale. Beside it
+    the largest logit computed, where the attention is not one fused operation.
 
     ## Thresholds
 

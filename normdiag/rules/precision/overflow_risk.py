@@ -94,7 +94,8 @@ class OverflowRisk(Rule):
         largest = measured(evidence).formats[FORMAT].largest
         limit = largest / limits["headroom"]
         found = list(self._beyond(evidence, limit, "warning" if is_half else "info"))
-        if is_half and not found:
+        has_overflowed = evidence.measurements.first_nonfinite is not None
+        if is_half and not found and not has_overflowed:  # that is ND705's, at its place
             found = list(self._beyond(evidence, largest / limits["spare"], "info"))
         yield from found
 
@@ -116,11 +117,12 @@ class OverflowRisk(Rule):
         largest = measured(evidence).formats[FORMAT].largest
         ranked = worst_first(sites)
         first, worst = sites[0], ranked[0]
-        up = "" if worst is first else f", and {_size(worst, largest)} at {worst.id}"
-        more = f"; {count(len(sites), 'site')} in all, {where(sites)}" if len(sites) > 1 else ""
         layer = "" if first.layer is None else f", layer {first.layer}"
+        up = f", up to {_size(worst, largest)} at {worst.id}" if worst is not first else ""
+        more = f"; {count(len(sites), 'site')} in all, {where(sites)}" if len(sites) > 1 else ""
         return self.finding(
-            f"max |value| is {_size(first, largest)} at {first.id}{layer}{up}{more}",
+            f"|value| reaches {_size(first, largest)}, the largest {FORMAT}, at {first.id}{layer}"
+            f"{up}{more}",
             ids=ids(ranked),
             severity=severity,
             confidence="high",
@@ -145,7 +147,7 @@ def _inner(evidence: Evidence) -> Iterator[Site]:
 
 
 def _size(each: Site, largest: float) -> str:
-    return f"{number(each.value)}, {number(each.value / largest)} times the largest {FORMAT}"
+    return f"{number(each.value)}, {number(each.value / largest)} times {number(largest)}"
 
 
 def _remedy(stack: str, remedy: Remedy | None) -> str:
