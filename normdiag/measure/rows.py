@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +24,8 @@ def to_rows(x: torch.Tensor, axes: tuple[int, ...], groups: int = 1) -> torch.Te
     kept = [a for a in range(rank) if a not in reduced]
     if reduced != list(range(rank - len(reduced), rank)):
         x = x.permute(*kept, *reduced)
-    lead = x.shape[: len(kept)]
-    rows = 1
-    for size in lead:
-        rows *= size
-    features = x.numel() // (rows * groups) if rows and groups else 0
-    return x.reshape(rows * groups, features)
+    rows, features = prod(x.shape[: len(kept)]), prod(x.shape[len(kept) :])
+    return x.reshape(rows * groups, features // groups)
 
 
 def chunks(rows: int, features: int) -> range:

@@ -63,7 +63,7 @@ class TestToRows:
         assert to_rows(x, (-1,)).data_ptr() == x.data_ptr()
 
     def test_an_empty_batch_has_no_rows(self) -> None:
-        assert to_rows(torch.empty(0, 3, 4), (-1,)).shape[0] == 0
+        assert to_rows(torch.empty(0, 3, 4), (-1,)).shape == (0, 4)
 
 
 @settings(deadline=None, max_examples=50)
