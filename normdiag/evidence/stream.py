@@ -67,6 +67,8 @@ class AddMeasurement:
     sink_ratio: float | None = None
     """Mean ||y|| of each sequence's first token / that of all others: an attention sink's."""
     rms: AddRms | None = None
+    nonfinite: int = 0
+    """Tokens, padded ones too, whose y is not finite in some channel."""
     contribution: Contribution | None = None
     """Null behind which a norm stands on the stream: through it nothing is additive."""
     skip_dtype: str | None = None
@@ -76,10 +78,8 @@ class AddMeasurement:
     """The largest |x|."""
     branch_max_abs: float | None = None
     """The largest |u|."""
-    nonfinite: int = 0
-    """Of `tokens`, how many have a y that is not finite."""
     padded_nonfinite: int = 0
-    """The same count over padded tokens."""
+    """How many of those of `nonfinite` are padded."""
     nonfinite_elements: int = 0
     """Of y, how many values are not finite, padding included."""
 

@@ -58,7 +58,6 @@ class AddExtremes:
     branch_dtype: str | None = None
     skip_max: float = 0.0
     branch_max: float = 0.0
-    nonfinite: int = 0
     padded_nonfinite: int = 0
     nonfinite_elements: int = 0
     lost: int = 0
@@ -72,11 +71,9 @@ class AddExtremes:
         self.branch_dtype = add.branches[-1].dtype
         self.skip_max = larger(self.skip_max, float(seen.skip))
         self.branch_max = larger(self.branch_max, float(seen.branch))
-        bad = ~out_square.isfinite()
-        everywhere = int(bad.sum())
-        here = everywhere if valid is None else int(bad[valid].sum())
-        self.nonfinite += here
-        self.padded_nonfinite += everywhere - here
+        if valid is not None:
+            bad = ~out_square.isfinite()
+            self.padded_nonfinite += int(bad.sum() - bad[valid].sum())
         self.nonfinite_elements += int(seen.bad_elements)
         if seen.lost is not None and seen.written is not None:
             self.lost += int(seen.lost)

@@ -100,6 +100,7 @@ class AddStream:
     """The largest |y|, its channel and its token."""
     squares: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0.0))
     """Sums over tokens of ||x||^2, ||u||^2, ||y||^2."""
+    nonfinite: int = 0
     elements: int = 0
     """How many values each of these sums is over."""
     pairs: float = 0.0
@@ -108,6 +109,7 @@ class AddStream:
 
     def take(self, numbers: TokenNumbers, rows: AddRows) -> None:
         """One pass more."""
+        self.nonfinite += int((~torch.isfinite(rows.out_square)).sum())
         if not numbers.out.size:
             return
         for name, column in self.columns.items():
@@ -163,12 +165,12 @@ class AddStream:
             kurtosis=columns["kurtosis"].typical(),
             out_ratio=columns["out_ratio"].typical(),
             sink_ratio=self.sink_ratio(),
+            nonfinite=self.nonfinite,
             rms=AddRms(**{k: (v / self.elements) ** 0.5 for k, v in self.squares.items()}),
             skip_dtype=self.extremes.skip_dtype,
             branch_dtype=self.extremes.branch_dtype,
             skip_max_abs=self.extremes.skip_max,
             branch_max_abs=self.extremes.branch_max,
-            nonfinite=self.extremes.nonfinite,
             padded_nonfinite=self.extremes.padded_nonfinite,
             nonfinite_elements=self.extremes.nonfinite_elements,
         )
