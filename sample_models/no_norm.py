@@ -6,8 +6,8 @@ and has grown several hundredfold at the end.
 
 normdiag must find
     one stack `blocks`: none, 48 layers, 0 norms and 1 add each, no final norm
-    geometric growth, a factor of about 1.15 per add
-    `geometric-growth`
+    geometric growth, a factor of about 1.15 per add, and as much of the gradient on its way back
+    `geometric-growth`, `exploding-gradient`
 """
 
 import torch

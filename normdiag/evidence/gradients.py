@@ -29,6 +29,8 @@ class Trend:
     """The factor per layer, from the input to the output: above 1, early layers get less."""
     rate_error: float | None
     """Its standard error; null with two adds, through which every line goes."""
+    total: float
+    """From the first add to the last, along that line."""
 
 
 @record

@@ -201,7 +201,11 @@ def fit(along: Mapping[float, float]) -> Trend | None:
     if len(usable) > 2:
         error = math.sqrt(float(residual @ residual) / (len(usable) - 2) / spread)
     rate = math.exp(slope)
-    return Trend(rate=rate, rate_error=None if error is None else rate * error)
+    return Trend(
+        rate=rate,
+        rate_error=None if error is None else rate * error,
+        total=math.exp(slope * float(at.max() - at.min())),
+    )
 
 
 def _of_norms(sites: Sites, parameters: Mapping[str, float]) -> dict[str, NormGradient]:

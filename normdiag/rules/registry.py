@@ -10,6 +10,9 @@ from normdiag.rules.coverage.defaulted_setting import DefaultedSetting
 from normdiag.rules.coverage.incomplete_trace import IncompleteTrace
 from normdiag.rules.coverage.replay_mismatch import ReplayMismatch
 from normdiag.rules.coverage.weights_not_loaded import WeightsNotLoaded
+from normdiag.rules.gradient.clip_dominated import ClipDominated
+from normdiag.rules.gradient.exploding_gradient import ExplodingGradient
+from normdiag.rules.gradient.vanishing_gradient import VanishingGradient
 from normdiag.rules.jacobian.amplifying_norm import AmplifyingNorm
 from normdiag.rules.jacobian.attention_logit_bound import AttentionLogitBound
 from normdiag.rules.jacobian.ill_conditioned_block import IllConditionedBlock
@@ -77,6 +80,9 @@ RULES: tuple[Rule, ...] = (
     AmplifyingNorm(),
     IllConditionedBlock(),
     AttentionLogitBound(),
+    VanishingGradient(),
+    ExplodingGradient(),
+    ClipDominated(),
     OverflowRisk(),
     SquareOverflow(),
     SwallowedUpdate(),

@@ -160,6 +160,7 @@ def test_a_straight_line_is_fitted_as_numpy_does() -> None:
     (slope, _), covariance = np.polyfit(at, np.log(norms), 1, cov=True)
     trend = fit(dict(zip(at.tolist(), norms.tolist(), strict=True)))
     assert trend.rate == pytest.approx(math.exp(slope), rel=1e-12)
+    assert trend.total == pytest.approx(math.exp(slope * 5.5), rel=1e-12)
     assert trend.rate_error == pytest.approx(trend.rate * covariance[0, 0] ** 0.5, rel=1e-9)
     assert fit({0.0: 1.0}) is None and fit({0.0: 1.0, 1.0: 2.0}).rate_error is None
     assert fit({0.0: 1.0, 1.0: float("nan"), 2.0: 4.0}).rate == pytest.approx(2.0)

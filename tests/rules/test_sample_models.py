@@ -27,11 +27,17 @@ HEALTHY = (
     "rms_pre_norm.py:build",
     "sandwich.py:build",
     "scaled_branch.py:build",
+    "cancelling_add.py:build_healthy",
+    "common_offset.py:build_healthy",
+    "dead_branch.py:build_healthy",
     "dead_relu.py:build_healthy",
+    "duplicate_layers.py:build_healthy",
     "half_epsilon.py:build_healthy",
     "hidden_write.py:build_healthy",
     "massive_activation.py:build_healthy",
     "nan_gain.py:build_healthy",
+    "outlier_channel.py:build_healthy",
+    "overwriting_branch.py:build_healthy",
     "tiny_embedding.py:build_healthy",
     "unexplained_add.py:build_healthy",
     "tiny_llama",
@@ -44,7 +50,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("checkpoints")
 
 
-COSTLY = {"jacobian": "jacobians"}
+COSTLY = {"jacobian": "jacobians", "gradient": "gradients"}
 """Families of rules -> what is measured for them alone."""
 
 
@@ -97,6 +103,8 @@ def test_a_finding_names_sites_that_are_there(rule: Rule, written: Path) -> None
         known |= {tensor.name for tensor in report.measurements.weights.noted}
     known |= {*report.subject.loading.missing, *report.subject.loading.unexpected}
     known |= {add.module for add in report.coverage.unexplained_adds}
+    if report.measurements.gradients:
+        known |= report.measurements.gradients.groups.keys()
     if report.measurements.precision:
         known |= set(report.measurements.precision.max_abs)
     for finding in report.findings:

@@ -1,0 +1,1 @@
+"""ND6: what the gradient does on its way back."""

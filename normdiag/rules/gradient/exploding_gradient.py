@@ -1,0 +1,134 @@
+"""ND602 exploding-gradient."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from normdiag.evidence.architecture import Stack
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.gradients import Gradients, Trend
+from normdiag.findings import Finding
+from normdiag.rules.number import count, number
+from normdiag.rules.rule import Rule
+from normdiag.rules.thresholds import Limits, Threshold
+
+
+class ExplodingGradient(Rule):
+    """The gradient grows from layer to layer on its way back.
+
+    ## What it does
+
+    Names stacks in which the gradient of the loss is multiplied by a steady factor per layer
+    between the last residual add and the first, by a large one in all; and those where it is not
+    finite though the loss is.
+
+    ## Why it matters
+
+    The first layers then set the global norm, and so the clipping of everything behind them; a
+    step that suits the last layers throws the first ones far. A stream that grows geometrically
+    has this gradient: each branch multiplies what it reads, and what comes back.
+
+    ## How it is measured
+
+    One backward pass of the loss that the report names. Per residual add y = x + u, the root of
+    the mean over tokens of ||dL/dy||^2, before any norm. A straight line is laid through its
+    logarithm against depth. The finding needs a factor per layer above the threshold by twice its
+    standard error (a single jump, as at the first add of many models, is no growth per layer) and,
+    along the line, a total above the other threshold.
+
+    ## Thresholds
+
+    ## Example
+
+    48 blocks of x + fc(x) without any norm, against the same with a norm in each branch.
+
+    ## How to fix
+
+    Normalise what each branch reads, so that its derivative falls as the stream grows; draw the
+    last weights of each branch smaller by 1/sqrt(2L); look for a branch scale that got lost. Where
+    it is only the range of a short format that is too small, scale the loss, or run in bfloat16.
+
+    ## When it is wrong
+
+    In a pre-norm model the gradient rises on its way back as the stream falls, as 1/||x||: by 4 to
+    10 over twelve layers at initialisation, by 13 in SmolLM2's thirty. That is no defect and stays
+    below the thresholds.
+
+    ## References
+
+    * Xiong et al., On Layer Normalization in the Transformer Architecture, ICML 2020
+      (arXiv 2002.04745).
+    * Zhang, Dauphin and Ma, Fixup Initialization: Residual Learning Without Normalization, ICLR
+      2019 (arXiv 1901.09321).
+    """
+
+    code = "ND602"
+    name = "exploding-gradient"
+    since = "0.1"
+    needs = ("architecture.stacks", "measurements.gradients")
+    thresholds = (
+        Threshold(
+            name="rate",
+            unit="factor per layer",
+            default=1.12,
+            meaning="a larger growth per layer, by twice its standard error, is reported",
+            source="SmolLM2: 1.09; a stack without norms at PyTorch's default weights, of variance "
+            "1/(3H): sqrt(1 + 1/3) = 1.155 per add",
+            low=1.0,
+        ),
+        Threshold(
+            name="total",
+            unit="first add / last add",
+            default=100,
+            meaning="and only where it grows by this much along the line",
+            source="pre-norm at initialisation: sqrt(q_L / q_1) of the stream, 4 (Llama) to 11 "
+            "(OLMo 2) over twelve layers; trained, SmolLM2: 12.6 over thirty along the line",
+            low=1.0,
+        ),
+    )
+    fires_on = "sample_models/no_norm.py:build"
+    silent_on = "sample_models/pre_norm.py:build"
+
+    def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
+        """One finding per stack."""
+        gradients = evidence.measurements.gradients
+        if gradients is None:
+            return
+        for stack in evidence.architecture.stacks:
+            trend = gradients.trends.get(stack.id)
+            lost = self._not_finite(evidence, gradients, stack)
+            if lost and math.isfinite(gradients.loss.value):
+                yield self._overflown(stack, lost, limits)
+            elif trend is not None and 1 / trend.total > limits["total"]:
+                error = trend.rate_error or 0.0
+                if 1 / (trend.rate + 2 * error) > limits["rate"]:
+                    yield self._grown(stack, trend, limits)
+
+    def _not_finite(self, evidence: Evidence, gradients: Gradients, stack: Stack) -> int:
+        adds = (a for a in evidence.architecture.residual_adds if a.stack == stack.id)
+        return sum(not math.isfinite(gradients.stream.get(add.id, 0.0)) for add in adds)
+
+    def _grown(self, stack: Stack, trend: Trend, limits: Limits) -> Finding:
+        return self.finding(
+            f"the gradient in {stack.id} grows by {number(1 / trend.rate)} per layer on its way "
+            f"back (threshold {number(limits['rate'])}), {number(1 / trend.total)} times over "
+            f"{stack.layers} layers (threshold {number(limits['total'])})",
+            ids=(stack.id,),
+            severity="warning",
+            confidence="medium" if trend.rate_error is None else "high",
+            measured=(1 / trend.rate, limits["rate"]),
+            advice="normalise what each branch reads, or draw the last weights of each branch "
+            "smaller by 1/sqrt(2L); look for a branch scale that got lost",
+        )
+
+    def _overflown(self, stack: Stack, lost: int, limits: Limits) -> Finding:
+        return self.finding(
+            f"the gradient is not finite at {count(lost, 'add')} of {stack.id}, though the loss is",
+            ids=(stack.id,),
+            severity="error",
+            confidence="high",
+            measured=(math.inf, limits["rate"]),
+            advice="scale the loss down, or run the backward pass in bfloat16 or float32; a root "
+            "or a norm of exactly 0 has no finite derivative either: give it an epsilon",
+        )

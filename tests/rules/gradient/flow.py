@@ -1,0 +1,33 @@
+"""Gradients of one stack with one thing in them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.gradients import Clipping, Gradients, Loss, Trend
+from tests.rules.builders import STACK, adds, evidence, stack
+
+
+def gradients(**given: Any) -> Gradients:
+    """Sound ones, but for what is given."""
+    stream = {add.id: 0.01 for add in adds(32)}
+    sound = {
+        "loss": Loss(kind="causal-lm", value=2.5, tokens=63),
+        "stream": stream,
+        "ratio_last_first": 1.0,
+        "ratios": {STACK: 1.0},
+        "trends": {STACK: Trend(rate=1.0, rate_error=0.001, total=1.0)},
+        "groups": {"embed": 0.4, f"{STACK}.0": 0.6},
+        "global_norm": 4.0,
+        "clipping": Clipping(at=1.0, factor=0.25, dominant=f"{STACK}.0"),
+    }
+    return Gradients(**{**sound, **given})
+
+
+def flowing(**given: Any) -> Evidence:
+    return evidence(stacks=(stack(32),), adds=adds(32), gradients=gradients(**given))
+
+
+def trend(rate: float, total: float, error: float | None = 0.002) -> Evidence:
+    return flowing(trends={STACK: Trend(rate=rate, rate_error=error, total=total)})
