@@ -77,7 +77,7 @@ class ClipDominated(Rule):
             default=10,
             meaning="all other gradients are scaled down by more than this for one group's sake",
             source="a tenth of the step that was meant. With nine tenths of the squared norm in "
-            "one group it is sqrt(10) = 3.2; BERT at initialisation has 0.87 in all that is no layer",
+            "one group it is sqrt(10) = 3.2; BERT has 0.87 outside of its layers at first",
             low=1.0,
         ),
     )
