@@ -74,6 +74,11 @@ class TestEvery:
         ("half_epsilon:build", "blocks", 6, 1, "ln_f"),
         ("unexplained_add:build", "blocks", 6, 1, "ln_f"),
         ("hidden_write:build", "blocks", 6, 1, "ln_f"),
+        ("overwriting_branch:build", "blocks", 12, 1, "ln_f"),
+        ("duplicate_layers:build", "blocks", 10, 1, "ln_f"),
+        ("token_collapse:build", "layers", 24, 1, None),
+        ("common_offset:build", "blocks", 6, 1, "ln_f"),
+        ("outlier_channel:build", "blocks", 6, 1, "norm_f"),
     ],
 )
 def test_layers_and_norms(

@@ -46,6 +46,11 @@ def stream(target: str) -> dict[str, AddMeasurement]:
         ("half_epsilon:build", ("blocks", "pre", "layernorm", 6, 1, 1, "ln_f")),
         ("unexplained_add:build_healthy", ("blocks", "pre", "layernorm", 6, 1, 1, "ln_f")),
         ("hidden_write:build", ("blocks", "pre", "layernorm", 6, 1, 1, "ln_f")),
+        ("overwriting_branch:build", ("blocks", "pre", "layernorm", 12, 1, 1, "ln_f")),
+        ("duplicate_layers:build", ("blocks", "pre", "layernorm", 10, 1, 1, "ln_f")),
+        ("token_collapse:build", ("layers", "post", "layernorm", 24, 1, 1, None)),
+        ("common_offset:build", ("blocks", "pre", "layernorm", 6, 1, 1, "ln_f")),
+        ("outlier_channel:build", ("blocks", "pre", "rmsnorm", 6, 1, 1, "norm_f")),
     ],
 )
 def test_the_stack(target: str, stack: tuple[object, ...]) -> None:
@@ -90,6 +95,19 @@ def test_the_stack(target: str, stack: tuple[object, ...]) -> None:
         ("unexplained_add:build", {"incomplete-trace"}),
         ("hidden_write:build", {"replay-mismatch"}),
         ("hidden_write:build_healthy", set()),
+        ("cancelling_add:build", {"cancelling-add"}),
+        ("cancelling_add:build_healthy", set()),
+        ("dead_branch:build", {"silent-branch"}),
+        ("dead_branch:build_healthy", set()),
+        ("overwriting_branch:build", {"overwriting-branch"}),
+        ("overwriting_branch:build_healthy", set()),
+        ("duplicate_layers:build", {"duplicate-layer"}),
+        ("duplicate_layers:build_healthy", set()),
+        ("token_collapse:build", {"token-collapse"}),
+        ("common_offset:build", {"offset-destroyed"}),
+        ("common_offset:build_healthy", set()),
+        ("outlier_channel:build", {"outlier-channel"}),
+        ("outlier_channel:build_healthy", set()),
     ],
 )
 def test_the_findings(target: str, names: set[str]) -> None:
@@ -158,6 +176,33 @@ def test_the_cancelling_add() -> None:
     assert at.update_ratio.median == pytest.approx(1, abs=0.05)
     assert at.cosine.median < -0.99
     assert at.out_norm.mean < 0.2 * at.skip_norm.mean
+
+
+def test_the_overwriting_branch() -> None:
+    ratios = {id: add.update_ratio.median for id, add in stream("overwriting_branch:build").items()}
+    assert ratios.pop("blocks.6/add#0") > 20
+    assert max(ratios.values()) < 1
+
+
+def test_the_duplicate_layers() -> None:
+    found = report("duplicate_layers:build").measurements.duplicates
+    assert found == {"blocks": ((2, 6), (3, 7), (4, 8), (5, 9))}
+
+
+def test_tokens_collapse() -> None:
+    cosines = [add.token_cosine or 0.0 for add in stream("token_collapse:build").values()]
+    assert cosines[0] < 0.7
+    assert all(cosine > 0.99 for cosine in cosines[12:])
+
+
+def test_the_common_offset() -> None:
+    seen = report("common_offset:build").measurements.norms
+    assert min(seen[f"blocks.{k}.ln1"].mean_energy for k in range(6)) > 0.9
+
+
+def test_the_outlier_channel() -> None:
+    for seen in report("outlier_channel:build").measurements.norms.values():
+        assert seen.share_channel == 7 and (seen.channel_share or 0) > 0.9
 
 
 def test_the_dead_branch() -> None:
