@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
-from tests.oracle import growth, jacobians, numbers
+from tests.oracle import contributions, growth, jacobians, numbers
 from tests.oracle.numbers import Numbers
 from tests.oracle.taps import Array, Seen, observe
 from tests.oracle.tokens import Read, Tokens, gather, gather_padding
@@ -150,13 +152,52 @@ class Case:
         return jacobians.of_jacobian(x, norm.kind, norm.eps, self.parameter(norm.module, "weight"))
 
     def add_numbers(self, add: Add) -> Numbers:
-        return numbers.of_add(self.tokens(add.skip, add.mask), self.tokens(add.branch, add.mask))
+        seen = numbers.of_add(self.tokens(add.skip, add.mask), self.tokens(add.branch, add.mask))
+        _, written = self.contributions(add.stack)
+        return {
+            **seen,
+            "sink_ratio": contributions.sink_ratio(self.tokens(add.out, add.mask)),
+            "contribution": written.get(add.id),
+        }
+
+    def contributions(self, stack: str) -> tuple[Numbers | None, dict[str, Numbers]]:
+        """Of what the stack starts from and of every add; none where a norm stands between them."""
+        adds = [add for add in self.adds if add.stack == stack]
+        if any(add.skip_norm for add in adds[1:]):
+            return None, {}
+        writes = [self.tokens(add.branch, add.mask) for add in adds]
+        start, *shares = contributions.shares(self.tokens(adds[0].skip, adds[0].mask), writes)
+        return start, {add.id: share for add, share in zip(adds, shares, strict=True)}
 
     def growth(self, stack: str) -> Numbers:
         """Of the mean ||y|| of each add, each sequence's first token left out."""
+        adds = [add for add in self.adds if add.stack == stack]
+        sums = [self.tokens(add.out, add.mask) for add in adds]
+        law = self._law(stack)
+        at_init = self.at_initialisation()._law(stack)["total"]
+        ratios = np.array([self.add_numbers(add)["update_ratio"]["median"] for add in adds])
+        return {
+            **law,
+            "pace": contributions.pace(ratios),
+            "sink_ratio": max(contributions.sink_ratio(y) for y in sums),
+            "start": self.contributions(stack)[0],
+            "init_total": at_init,
+            "over_init": law["total"] / at_init,
+            "init_note": None,
+        }
+
+    def _law(self, stack: str) -> Numbers:
         sums = [self.tokens(add.out, add.mask) for add in self.adds if add.stack == stack]
         norms = [np.linalg.norm(y.values[~y.leads], axis=-1) for y in sums]
         return growth.law_of(np.array([n.mean() for n in norms]))
+
+    def at_initialisation(self) -> Case:
+        """The same with newly drawn weights, on the first sequence."""
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            model = type(self.model)(deepcopy(self.model.config)).eval()
+        first = {name: value[:1] for name, value in self.batches[0].items()}
+        return replace(self, model=model, batches=[first])
 
     def head_input(self) -> Numbers:
         values = self.tokens(self.head, self.head_mask).values

@@ -40,6 +40,7 @@ def of_norm(x: Array, padding: Array, kind: str, eps: float, channels: int) -> N
     """The input statistics of one norm without its Jacobian; x, padding (tokens, features)."""
     features, squares = x.shape[-1], np.square(x).sum(-1)
     m2 = second_moment(x, kind)
+    shares = np.median(np.square(x) / squares[:, None], axis=0)
     return {
         "tokens": len(x),
         "input_mean": x.mean(),
@@ -55,6 +56,8 @@ def of_norm(x: Array, padding: Array, kind: str, eps: float, channels: int) -> N
         "offset_share": np.square(x.mean(0)).sum() / squares.mean(),
         "max_abs": np.abs(x).max(),
         "top_channels": list(np.argsort(-np.abs(x).max(0), kind="stable")[:channels]),
+        "channel_share": shares.max(),
+        "share_channel": shares.argmax(),
         "constant": int((1e6 * m2 <= eps).sum()),
         "padded_constant": int((1e6 * second_moment(padding, kind) <= eps).sum()),
     }
@@ -92,6 +95,7 @@ def of_add(skip: Tokens, branch: Tokens) -> Numbers:
         "max_token": {"sequence": skip.sequence[token], "position": skip.position[token]},
         "median_abs": np.median(np.median(np.abs(y), axis=-1)),
         "token_cosine": _token_cosine(Tokens(y, skip.sequence, skip.position)),
+        "out_ratio": typical(y_norm / x_norm),
         "kurtosis": typical((centred**4).mean(-1) / np.square(np.square(centred).mean(-1))),
     }
 
