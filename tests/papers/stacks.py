@@ -29,9 +29,9 @@ def report(
 def mean_squares(
     placement: str, layers: int, width: int = 192, seeds: int = 4, shape: Shape = (8, 8)
 ) -> Numbers:
-    """q after each add, (seeds, adds): ||y||^2 / H."""
+    """q after each add, (seeds, adds): the mean square of y."""
     found = [report(placement, layers, width, s, shape).measurements.stream for s in range(seeds)]
-    return np.array([[a.out_norm.mean**2 / width for a in adds.values()] for adds in found])
+    return np.array([[a.rms.out**2 for a in adds.values()] for adds in found])
 
 
 def token_cosine(placement: str, layers: int, width: int, seeds: int, shape: Shape) -> float:

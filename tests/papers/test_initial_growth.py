@@ -25,10 +25,8 @@ def test_t5_post_norm_sees_three_halves_behind_the_network() -> None:
     sums = mean_squares("post", 12)[:, 1::2]
     assert sums.mean() == pytest.approx(1.5, rel=0.03)
     for seed in range(4):
-        skips = [
-            a.skip_norm.mean for a in report("post", 12, seed=seed).measurements.stream.values()
-        ]
-        assert np.square(skips[1:]) / 192 == pytest.approx(1.0, abs=1e-4)
+        skips = [a.rms.skip for a in report("post", 12, seed=seed).measurements.stream.values()]
+        assert np.square(skips[1:]) == pytest.approx(1.0, abs=1e-4)
 
 
 @pytest.mark.parametrize("layers", DEPTHS)
@@ -50,11 +48,11 @@ def test_t8_tokens_become_alike() -> None:
 @pytest.mark.parametrize("placement", ["peri", "output-norm"])
 def test_t9_a_norm_on_the_branch_output_adds_one_per_add(placement: str, layers: int) -> None:
     """q_L = 1 + 2L (5 %); increments 1 (10 %); what is written is of unit size exactly."""
-    q = mean_squares(placement, layers, width=384)
+    q = mean_squares(placement, layers, width=256)
     assert q[:, -1].mean() == pytest.approx(1 + 2 * layers, rel=0.05)
     assert np.diff(q.mean(0)).mean() == pytest.approx(1.0, rel=0.1)
-    adds = report(placement, layers, 384).measurements.stream.values()
-    assert np.square([a.branch_norm.mean for a in adds]) / 384 == pytest.approx(1.0, abs=1e-3)
+    adds = report(placement, layers, 256).measurements.stream.values()
+    assert np.square([a.rms.branch for a in adds]) == pytest.approx(1.0, abs=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +98,7 @@ def test_t11_deepnorm_constants(layers: int, alpha: float, beta: float) -> None:
 def test_t11_deepnorm_writes_little() -> None:
     """The network's output has the rms (8N)^(-1/2) / sqrt(2) = .0722 for N = 12 (5 %)."""
     written = [
-        add.branch_norm.mean / 192**0.5
+        add.rms.branch
         for seed in range(4)
         for add in list(report("deepnorm", 12, seed=seed).measurements.stream.values())[1::2]
     ]

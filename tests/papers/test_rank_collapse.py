@@ -24,7 +24,7 @@ def residual_share(layers: int, skip: bool, seed: int) -> float:
     return math.sqrt(1 - report.measurements.norms["norm"].offset_share)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_t18_pure_attention_collapses_and_a_skip_prevents_it(seed: int) -> None:
     """Below 1e-5 after 3 layers; with skips above .1 after 12. Doubly exponential at first."""
     first, second, third = (residual_share(n, False, seed) for n in (1, 2, 3))
@@ -74,7 +74,7 @@ def mean_square(layers: int, seed: int, width: int = 192) -> float:
     torch.manual_seed(seed)
     model, x = Scaled(layers, width).eval(), torch.randn(2, 16, width)
     adds = normdiag.inspect(model, inputs=x, measure=("stream",)).measurements.stream.values()
-    return list(adds)[-1].out_norm.mean ** 2 / width
+    return list(adds)[-1].rms.out ** 2
 
 
 @pytest.mark.parametrize("layers", [6, 24, pytest.param(96, marks=pytest.mark.slow)])
