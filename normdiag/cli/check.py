@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import typer
 
 from normdiag.cli.options import Gating, Judging, Observing, Output, TargetsOrReports
@@ -37,12 +39,7 @@ def check(
     from normdiag.report.series import Series
 
     require_writable(output)
-    reports = [target for target in targets if target.endswith(".json")]
-    if reports and observing != Observing():
-        raise UsageError(
-            f"{reports[0]!r} is a saved report: nothing is loaded, run or measured again",
-            "drop the options that say how, or give the target itself",
-        )
+    _refuse_to_run_reports(targets, observing)
     settings = request.settings(judging, output.verbose)
     work = Checking(
         observing, settings, context, gate(gating, settings), before(gating.baseline, settings)
@@ -53,3 +50,12 @@ def check(
         raise typer.Exit(found.exit_code)
     deliver(found, output)
     leave_checked(found)
+
+
+def _refuse_to_run_reports(targets: Iterable[str], observing: Observing) -> None:
+    report = next((target for target in targets if target.endswith(".json")), None)
+    if report is not None and observing != Observing():
+        raise UsageError(
+            f"{report!r} is a saved report: nothing is loaded, run or measured again",
+            "drop the options that say how, or give the target itself",
+        )

@@ -93,7 +93,8 @@ def _pages() -> dict[str, RulePage]:
     from normdiag.rules import page, registry
 
     return {
-        rule.code: RulePage(summary=rule.summary, page=page.page(rule)) for rule in registry.RULES
+        rule.code: RulePage(name=rule.name, summary=rule.summary, page=page.page(rule))
+        for rule in registry.RULES
     }
 
 

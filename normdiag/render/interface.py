@@ -21,6 +21,7 @@ from normdiag.report.series import Series
 class RulePage:
     """What a rule is about, for formats that carry its page."""
 
+    name: str
     summary: str
     page: str
     """Markdown."""

@@ -102,19 +102,15 @@ def _run(target: str, report: Report, pages: Mapping[str, RulePage]) -> Json:
         "version": visible(report.subject.versions.normdiag),
         "rules": [_rule(code, report.findings, pages) for code in codes],
     }
-    found = [(*pair, codes.index(pair[0].code)) for pair in standing_of(report)]
-    gone = report.check.baseline.gone if report.check and report.check.baseline else ()
     return {
         "tool": {"driver": driver},
         "automationDetails": {"id": _category(target)},
         "invocations": [invocation],
         "columnKind": "unicodeCodePoints",
+        # Without those that are gone: readers that know no baselineState would show them.
         "results": [
-            *(_result(report, finding, index, standing) for finding, standing, index in found),
-            *(
-                _result(report, finding, None, None) | {"baselineState": "absent"}
-                for finding in gone
-            ),
+            _result(report, finding, standing) | {"ruleIndex": codes.index(finding.code)}
+            for finding, standing in standing_of(report)
         ],
     }
 
@@ -128,6 +124,7 @@ def _rule(code: str, findings: Iterable[Finding], pages: Mapping[str, RulePage])
         rule["properties"] = {"problem.severity": _PROBLEM[finding.severity], "tags": ["normdiag"]}
     if code in pages:
         page = pages[code]
+        rule["name"] = page.name
         rule["shortDescription"] = {"text": page.summary}
         rule["fullDescription"] = {"text": page.summary}
         rule["help"] = {"text": page.page, "markdown": page.page}
@@ -136,7 +133,7 @@ def _rule(code: str, findings: Iterable[Finding], pages: Mapping[str, RulePage])
     return rule
 
 
-def _result(report: Report, finding: Finding, index: int | None, standing: Standing | None) -> Json:
+def _result(report: Report, finding: Finding, standing: Standing | None) -> Json:
     mark = fingerprint(finding)
     result: Json = {
         "ruleId": visible(finding.code),
@@ -151,8 +148,6 @@ def _result(report: Report, finding: Finding, index: int | None, standing: Stand
             "threshold": None if finding.threshold is None else v1.number(finding.threshold),
         },
     }
-    if index is not None:
-        result["ruleIndex"] = index
     if standing is not None and report.check is not None and report.check.baseline is not None:
         result["baselineState"] = _STATES[standing.state]
     return result
