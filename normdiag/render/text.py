@@ -8,11 +8,14 @@ from normdiag.render.interface import Options
 from normdiag.render.page import Page
 from normdiag.render.plain import Plain
 from normdiag.render.sections import (
+    blocks,
     coverage,
     findings,
+    gradients,
     invariances,
     nonfinite,
     norms,
+    precision,
     stacks,
     stream,
     subject,
@@ -28,7 +31,10 @@ SECTIONS = (
     stacks.section,
     stream.section,
     norms.section,
+    blocks.section,
+    gradients.section,
     invariances.section,
+    precision.section,
     findings.section,
     coverage.section,
     verdict.section,
