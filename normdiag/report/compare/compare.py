@@ -95,7 +95,7 @@ def _in_order(found: list[Difference], sides: Sides) -> tuple[Difference, ...]:
     """Causes by their first site in the forward, then what becomes of the stream."""
     mine, theirs = order(sides.a.architecture), order(sides.b.architecture)
 
-    def key(difference: Difference) -> tuple[bool, int]:
+    def key(difference: Difference) -> tuple[bool, float]:
         ids, places = (difference.a, mine) if difference.a else (difference.b, theirs)
         return difference.kind in _STREAM, places.get(ids[0], 0)
 

@@ -80,15 +80,16 @@ def named(ids: Ids) -> str:
     return f"{a} ({b} in B)" if a and b and a != b else a or b
 
 
-def order(architecture: Architecture) -> dict[str, int]:
+def order(architecture: Architecture) -> dict[str, float]:
     """Stacks, layers ("<stack>/layer#k"), norms and adds -> their place in the forward."""
     names: list[str | None] = []
-    for stack in architecture.stacks:
-        names += [stack.id, stack.embedding_norm]
     for add in architecture.residual_adds:
         inside = (*add.input_norms, *add.inner_norms, *add.output_norms)
         layer = f"{add.stack}/layer#{add.layer}"
-        names += [layer, add.skip_norm, *inside, add.id, add.stream_norm]
-    names += [stack.final_norm for stack in architecture.stacks]
-    names += [norm.id for norm in architecture.norms]
-    return {name: i for i, name in enumerate(dict.fromkeys(n for n in names if n is not None))}
+        names += [add.stack, layer, add.skip_norm, *inside, add.id, add.stream_norm]
+    places = {name: float(i) for i, name in enumerate(dict.fromkeys(names)) if name is not None}
+    # All other norms (first, last, between stacks) stand before the next one that has a place.
+    place = float(len(names))
+    for norm in reversed(architecture.norms):
+        place = places.setdefault(norm.id, place - 1e-6)
+    return places
