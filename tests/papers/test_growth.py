@@ -38,11 +38,10 @@ def test_t14_block_influence_is_growth_where_writes_are_orthogonal(factor: float
     x = torch.randn(1, 8, 4096, generator=torch.Generator().manual_seed(0))
     model = Turning(math.sqrt(factor**2 - 1), layers=40)
     measured = normdiag.inspect(model, inputs=x, measure=("stream",)).measurements
-    for add in measured.stream.values():
-        assert 1 - math.cos(math.radians(add.angle_deg.mean)) == pytest.approx(
-            1 - 1 / factor, abs=1e-3
-        )
-        assert add.angle_deg.max / 180 == pytest.approx(math.acos(1 / factor) / math.pi, abs=1e-3)
+    assert len(measured.layers) == 40
+    for layer in measured.layers.values():
+        assert layer.influence == pytest.approx(1 - 1 / factor, abs=1e-3)
+        assert layer.angular == pytest.approx(math.acos(1 / factor) / math.pi, abs=1e-3)
     (growth,) = measured.growth.values()
     if factor**39 >= 3:  # less could be any law
         assert growth.law == "geometric" and growth.rate == pytest.approx(factor, rel=1e-4)

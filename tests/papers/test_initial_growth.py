@@ -9,8 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from normdiag.numerics.operators import jacobian
-from normdiag.numerics.singular_values import singular_range
+import normdiag
 from sample_models import theory
 from sample_models.wirings import PLACEMENTS
 from tests.papers.stacks import mean_squares, recursion, report, token_cosine
@@ -109,9 +108,11 @@ def test_t12_rezero_begins_as_the_identity() -> None:
     """q is constant, J - I is 0 exactly, and no branch weight has a gradient."""
     q = mean_squares("rezero", 12)
     assert q == pytest.approx(np.repeat(q[:, :1], 24, axis=1), rel=1e-12)
-    model, inputs = theory.build("rezero", layers=12)
-    written = jacobian(lambda x: model.layers(x) - x, inputs)
-    assert singular_range(written, steps=3, tolerance=0).sigma_max == 0
+    model, inputs = theory.build("rezero", width=32, layers=6)
+    blocks = normdiag.inspect(model, inputs=inputs, measure=("jacobians",)).measurements.blocks
+    assert len(blocks) == 12 + 6 + 1  # adds, layers, the stack
+    assert {(b.sigma_max, b.sigma_min) for b in blocks.values()} == {(1.0, 1.0)}
+    assert {b.distance for b in blocks.values() if b.span == "add"} == {0.0}
     model(inputs).square().sum().backward()
     gradients = {n: float(p.grad.abs().max()) for n, p in model.layers.named_parameters()}
     assert {g for name, g in gradients.items() if not name.endswith("scale")} == {0.0}
