@@ -5,7 +5,10 @@ The numbers are made up and shaped like those of real models; every field can be
 
 from __future__ import annotations
 
+import math
+
 from normdiag.evidence.architecture import Architecture, Gain, Norm, ResidualAdd, Scale, Stack
+from normdiag.evidence.blocks import Block
 from normdiag.evidence.norm_inputs import Amplification, NormJacobian, NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.statistics import Least, Range, Typical, Worst
@@ -142,3 +145,36 @@ def replays(architecture: Architecture, error: float = 2e-7) -> dict[str, Replay
         site.id: Replay(max_rel_error=error * (1 + place / len(sites)))
         for place, site in enumerate(sites)
     }
+
+
+def block(largest: float, smallest: float, **given) -> Block:
+    fields = {
+        "span": "layer",
+        "token": Position(sequence=0, position=7),
+        "sigma_max": largest,
+        "sigma_min": smallest,
+        "kappa": largest / smallest,
+        "mean_square": 1.0 + largest / 100,
+        "effective_rank": 500.0,
+        "zeros": 0,
+        "distance": None if given.get("zeros") else largest - 1,
+        "method": "dense",
+        "error": 2.4e-6,
+    }
+    return Block(**{**fields, **given})
+
+
+def blocks(adds: list[ResidualAdd], zeros: int = 0) -> dict[str, Block]:
+    """Of one stack: the first layer is extreme, the later ones are milder and milder."""
+    made = {}
+    for add in adds:
+        large = 1.5 + 60.0 / (1 + add.depth) ** 2
+        made[add.id] = block(large, 0.01, span="add", layer=add.layer, zeros=zeros)
+        whole = f"{add.stack}/layer#{add.layer}"
+        if whole not in made:
+            hidden = {"is_bound": add.layer == 1}
+            made[whole] = block(1.3 * large, 0.002, layer=add.layer, zeros=zeros, **hidden)
+    largest = [b.sigma_max for b in made.values() if b.span == "layer"]
+    ends = {"span": "stack", "zeros": zeros, "distance": None, "product": math.prod(largest)}
+    made[adds[0].stack] = block(474.0, 9e-4, **ends)
+    return made

@@ -19,6 +19,7 @@ from normdiag.report.report import Report
 from tests.factories import (
     add,
     add_measurement,
+    blocks,
     norm,
     norm_measurement,
     replays,
@@ -83,6 +84,7 @@ def llama(layers: int = 24) -> Report:
                 stream=stream,
                 growth={name: law},
                 layers=turns(name, layers),
+                blocks=blocks(adds),
                 invariances=blind("rmsnorm", norms[0].id),
                 closure={name: Closure(max_rel_error=3.1e-7, layer=min(12, layers - 1))},
                 replay=replays(architecture),
@@ -172,6 +174,7 @@ def bert(layers: int = 3) -> Report:
                 },
                 closure={name: Closure(max_rel_error=2.2e-7, layer=1)},
                 layers=turns(name, layers),
+                blocks=blocks(adds, zeros=2),
                 invariances=blind("layernorm", norms[0].id),
                 replay=replays(architecture),
             ),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -126,12 +127,12 @@ class _Bidiagonal:
         columns = self._operator.columns
         limit = 0.5 * math.log(2 * columns / math.pi) - math.log(RISK)
         limit += float(log_off_diagonal.sum())
-        gaps = ritz[0] - ritz
+        gaps = (ritz[0] - ritz).numpy()
         high = limit / len(ritz)
         low = high - 200
         for _ in range(60):
             middle = 0.5 * (low + high)
-            if float((gaps + math.exp(middle)).log().sum()) < limit:
+            if np.log(gaps + math.exp(middle)).sum() < limit:
                 low = middle
             else:
                 high = middle

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+_SQUARED = 1e-4
+"""A singular value this small, relative to the largest, keeps 8 digits of 16 when squared."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spectrum:
@@ -27,7 +30,7 @@ def spectrum(matrix: Tensor, zeros: int = 0) -> Spectrum:
 
     The `zeros` smallest singular values are left out of sigma_min.
     """
-    values = torch.linalg.svdvals(matrix.double())
+    values = _singular_values(matrix.double(), zeros)
     kept = values[: max(1, len(values) - zeros)]
     shares = values / values.sum()
     entropy = float(torch.special.entr(shares).sum())
@@ -37,3 +40,13 @@ def spectrum(matrix: Tensor, zeros: int = 0) -> Spectrum:
         mean_square=float(values.square().mean()),
         effective_rank=math.exp(entropy) if entropy == entropy else 0.0,
     )
+
+
+def _singular_values(matrix: Tensor, zeros: int) -> Tensor:
+    """Largest first. From A'A, at half the cost, unless squaring took digits of the small ones."""
+    squares: Tensor = torch.linalg.eigvalsh(matrix.T @ matrix).flip(0).clamp(min=0)
+    values = squares.sqrt()
+    if values[max(0, len(values) - 1 - zeros)] > _SQUARED * values[0]:
+        return values
+    exact: Tensor = torch.linalg.svdvals(matrix)
+    return exact

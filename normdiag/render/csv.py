@@ -16,6 +16,7 @@ from typing import Any, get_args, get_type_hints
 from rich.console import Console
 
 from normdiag.evidence.architecture import Gain, Norm, ResidualAdd
+from normdiag.evidence.blocks import Block
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import AddMeasurement
@@ -44,6 +45,7 @@ def render_inspect(report: Report, console: Console, options: Options) -> None:
         rows.append(row | _flat("gain", norm.gain) | _flat("", seen.norms.get(norm.id)))
     for add in report.architecture.residual_adds:
         row = _site(add) | {"placement": add.placement}
+        row |= _flat("block", seen.blocks.get(add.id))
         rows.append(row | _flat("", seen.stream.get(add.id)))
     for row in rows:
         row |= _flat("replay", seen.replay.get(row["site"]))
@@ -93,6 +95,7 @@ def _columns() -> tuple[str, ...]:
         *_names("gain", Gain),
         *_names("", AddMeasurement),
         *_names("", NormMeasurement),
+        *_names("block", Block),
         *_names("replay", Replay),
     )
     return (*_SITE, *_PLACE, *dict.fromkeys(measured))
