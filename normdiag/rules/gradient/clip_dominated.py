@@ -90,9 +90,11 @@ class ClipDominated(Rule):
         if seen is None or seen.loss.kind == _SCALELESS:
             return
         clipping, total = seen.clipping, seen.global_norm
-        if clipping is None or clipping.dominant is None or total is None or len(seen.groups) < 2:
+        if clipping is None or total is None or len(seen.groups) < 2:
             return
-        share = seen.groups[clipping.dominant]
+        share = seen.groups.get(clipping.dominant or "")
+        if share is None:
+            return
         rest = total * math.sqrt(max(1 - share, 0.0))
         alone = min(1.0, clipping.at / rest) if rest else 1.0
         held_back = alone / clipping.factor
