@@ -1,5 +1,7 @@
 """The sentence about growth claims no more than the fit does."""
 
+from dataclasses import replace
+
 import pytest
 
 from normdiag.evidence.stream import Growth
@@ -22,3 +24,9 @@ def test_a_rate_below_its_own_error_is_not_taken_for_one(name, rate):
 def test_it_says_over_which_tokens_the_stream_grew():
     said = sentence(law("additive", 1.0, 0.1, total=261.0))
     assert "261x from the first add to the last, as the mean over all tokens but the first" in said
+
+
+def test_the_growth_at_initialisation_stands_beside_it():
+    measured = replace(law("additive", 1.0, 0.1, total=31.0), init_total=10.0, over_init=3.1)
+    assert "of each sequence, 3.10x the growth at initialisation" in sentence(measured)
+    assert "initialisation" not in sentence(law("additive", 1.0, 0.1))

@@ -1,0 +1,53 @@
+"""What is said of a stack's whole depth: only what was measured, and sinks where they stand out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from normdiag.render.sections.depth import sentences
+from normdiag.report.report import Report
+from tests.reports import bert, encoder_decoder, llama
+
+
+def said(report: Report) -> str:
+    (stack,) = report.architecture.stacks
+    return "\n".join(sentences(report, stack))
+
+
+def with_sink(ratio: float | None) -> Report:
+    report = llama(3)
+    stream = {id: replace(add, sink_ratio=ratio) for id, add in report.measurements.stream.items()}
+    return replace(report, measurements=replace(report.measurements, stream=stream))
+
+
+def test_the_largest_writers_are_named_with_their_sign() -> None:
+    report = llama(3)
+    stream = dict(report.measurements.stream)
+    taken_back = stream["model.layers.1/add#0"]
+    stream["model.layers.1/add#0"] = replace(
+        taken_back, contribution=replace(taken_back.contribution, signed=-0.5)
+    )
+    found = said(replace(report, measurements=replace(report.measurements, stream=stream)))
+    assert "last value: -50% model.layers.1/add#0, +8.3% model.layers.0/add#0" in found
+    assert "what the stack starts from: +2.0%" in found
+
+
+def test_through_norms_there_are_no_writers() -> None:
+    assert "writers" not in said(bert())
+    assert "Block influence" in said(bert())
+
+
+def test_a_rank_is_of_the_tokens_without_the_first() -> None:
+    assert "Effective rank of 40 tokens: 30.0 after layer 0, 29.0 after layer 2" in said(llama(3))
+
+
+def test_sinks_are_told_where_they_stand_out() -> None:
+    assert "up to 39.0x as long as the others'" in said(with_sink(39.0))
+    for ratio in (1.1, None):
+        assert "First tokens" not in said(with_sink(ratio))
+
+
+def test_nothing_measured_nothing_said() -> None:
+    report = encoder_decoder()
+    for stack in report.architecture.stacks:
+        assert list(sentences(report, stack)) == []

@@ -1,0 +1,74 @@
+"""What the norms are blind to, in words."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from normdiag.evidence.invariances import Centring, Invariances, KindInvariance, ScaleFree
+from normdiag.report.report import Report
+from tests.reports import llama
+from tests.written import written
+
+KIND: dict[str, Any] = {
+    "norm": "norm.0",
+    "by": "module",
+    "scale": 0.0,
+    "shift": 0.0,
+    "batch": 0.0,
+    "padding": 0.0,
+    "mode": 0.0,
+    "single": None,
+}
+
+
+def report(seen: Invariances | None) -> Report:
+    made = llama(1)
+    return replace(made, measurements=replace(made.measurements, invariances=seen))
+
+
+def said(**given: Any) -> str:
+    kind = KindInvariance(**{**KIND, **given})
+    text = written(report(Invariances(kinds={"layernorm": kind})), width=400)
+    return next(line for line in text.splitlines() if line.startswith("  layernorm"))
+
+
+def test_a_change_that_epsilon_makes_is_none() -> None:
+    assert "blind to scale, a common shift, the rest of the batch" in said(scale=9e-4)
+    assert "changed by scale (0.11%)" in said(scale=1.1e-3)
+
+
+def test_what_is_not_defined_is_left_out() -> None:
+    assert "padding" not in said(padding=None)
+
+
+def test_it_says_what_was_run() -> None:
+    assert "(run at norm.0)" in said()
+    assert "(replayed at norm.0)" in said(by="formula")
+
+
+def test_what_is_left_of_one_token() -> None:
+    assert "one token alone keeps 0% of its energy" in said(batch=0.4, single=0.0)
+    assert "alone" not in said()
+
+
+@pytest.mark.parametrize(("largest", "verdict"), [(1.4, "nearly the same"), (47.0, "would differ")])
+def test_what_another_norm_would_do(largest: float, verdict: str) -> None:
+    centring = Centring(kind="layernorm", norms=2, median=0.9, max=largest, norm="a.b", share=0.37)
+    kinds = {"layernorm": KindInvariance(**KIND)}
+    text = written(report(Invariances(kinds=kinds, centring=(centring,))), width=400)
+    assert verdict in text and "RMSNorm would" in text
+
+
+def test_many_scale_free_weights_are_cut_short() -> None:
+    weights = tuple(ScaleFree(weight=f"w{k}", norm="n", frobenius=2.0) for k in range(10))
+    assert "w0 (2.00), w1 (2.00), w2 (2.00) and 7 more" in written(
+        report(Invariances(scale_free=weights)), width=400
+    )
+
+
+def test_nothing_measured_nothing_said() -> None:
+    for seen in (None, Invariances()):
+        assert "blind" not in written(report(seen))
