@@ -17,6 +17,7 @@ from rich.console import Console
 
 from normdiag.evidence.architecture import Gain, Norm, ResidualAdd
 from normdiag.evidence.blocks import Block
+from normdiag.evidence.gradients import NormGradient
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import AddMeasurement
@@ -39,13 +40,16 @@ _FORMULA = ("=", "+", "-", "@")
 def render_inspect(report: Report, console: Console, options: Options) -> None:
     """Write one row per norm, then one per residual add, each in the order of the forward."""
     seen = report.measurements
+    back = seen.gradients
+    norms, stream = ({}, {}) if back is None else (back.norms, back.stream)
     rows: list[Row] = []
     for norm in report.architecture.norms:
         row = _site(norm) | {"role": norm.role, "kind": norm.kind, "eps": norm.eps}
+        row |= _flat("gradient", norms.get(norm.id))
         rows.append(row | _flat("gain", norm.gain) | _flat("", seen.norms.get(norm.id)))
     for add in report.architecture.residual_adds:
         row = _site(add) | {"placement": add.placement}
-        row |= _flat("block", seen.blocks.get(add.id))
+        row |= _flat("block", seen.blocks.get(add.id)) | _flat("gradient.out", stream.get(add.id))
         rows.append(row | _flat("", seen.stream.get(add.id)))
     for row in rows:
         row |= _flat("replay", seen.replay.get(row["site"]))
@@ -96,6 +100,8 @@ def _columns() -> tuple[str, ...]:
         *_names("", AddMeasurement),
         *_names("", NormMeasurement),
         *_names("block", Block),
+        "gradient.out",
+        *_names("gradient", NormGradient),
         *_names("replay", Replay),
     )
     return (*_SITE, *_PLACE, *dict.fromkeys(measured))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from dataclasses import replace
 from typing import Any
 
-from normdiag.evidence.gradients import Clipping, Gradients, Loss, Trend
+from normdiag.evidence.gradients import Clipping, Gradients, Loss, NormGradient, Trend
 from normdiag.render.interface import Options
 from normdiag.report.report import Report
 from tests.hostile import HOSTILE
@@ -96,3 +98,13 @@ def test_names_from_outside_are_made_visible() -> None:
         groups={HOSTILE: 1.0}, loss=Loss(kind=HOSTILE, value=1.0, tokens=1, note=HOSTILE)
     )
     assert "\x1b" not in said(report)
+
+
+def test_in_csv_it_is_a_column_of_adds_and_two_of_norms() -> None:
+    norm = f"{STACK}.1.input_layernorm"
+    report = flowing(norms={norm: NormGradient(gain=0.5, bias=None)})
+    rows = {r["site"]: r for r in csv.DictReader(io.StringIO(written(report, format="csv")))}
+    second = report.architecture.residual_adds[1].id
+    assert float(rows[second]["gradient.out"]) == 0.5**0.5
+    assert (rows[norm]["gradient.gain"], rows[norm]["gradient.bias"]) == ("0.5", "")
+    assert rows[second]["gradient.gain"] == rows["model.norm"]["gradient.gain"] == ""
