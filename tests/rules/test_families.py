@@ -15,12 +15,12 @@ NAMES = """
     albert bart bert bloom clip cohere convnext deberta-v2 dinov2 distilbert electra falcon gemma2
     gemma3_text glm4 gpt2 gpt_neox gptj llama mamba mistral modernbert olmo2 opt phi qwen2 qwen3
     roberta swin swinv2 t5 vit wav2vec2 whisper
-""".split()
+"""
 FAMILIES = {
     name: family
     for part in ("a_to_l", "m_to_z")
     for name, family in families(part).items()
-    if name in NAMES
+    if name in NAMES.split()
 }
 WARNED = {
     "gemma2": {"ND301"},
