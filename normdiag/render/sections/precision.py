@@ -82,7 +82,7 @@ def _said(name: str, found: Format, seen: Precision) -> Iterator[str]:
         )
     if found.lost_gains:
         gains = count(len(found.lost_gains), "gain")
-        yield f"{name}: {gains} overflow when cast, first {visible(found.lost_gains[0])}."
+        yield f"{name}: a cast overflows {gains}, first {visible(found.lost_gains[0])}."
 
 
 def _remedy(stack: str, remedy: Remedy) -> str:
