@@ -30,7 +30,8 @@ def duplicate_layers(
         for number, frame in enumerate(stack.layers.frames):
             module = modules.get(plain_path(frame.path)) if frame is not None else None
             own = {} if module is None else dict(module.named_parameters())
-            if any(_is_drawn(p) for p in own.values()) and not _is_shared(own, layers):
+            is_here = not any(p.is_meta for p in own.values())
+            if is_here and any(map(_is_drawn, own.values())) and not _is_shared(own, layers):
                 layers[number] = own
         if len(layers) > 1:
             found[name] = _groups(layers)
@@ -39,7 +40,7 @@ def duplicate_layers(
 
 def _is_drawn(parameter: torch.Tensor) -> bool:
     """A weight of more than one value. Gains of ones are alike in any two layers."""
-    if parameter.dim() < 2 or parameter.is_meta or not parameter.numel():
+    if parameter.dim() < 2 or not parameter.numel():
         return False
     sample = _sampled(parameter)
     return bool((sample != sample[0]).any())

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from normdiag.errors import RunError
 from normdiag.measure.assembly import Assembly
 from normdiag.measure.forward import Sampling, run
 from normdiag.measure.observer import Wanted
@@ -18,7 +19,13 @@ POSITIONS = 64
 
 
 def first_sequence(model: nn.Module, batch: Batch) -> Assembly:
-    """One short pass. Its sites have the ids that those of a whole pass have."""
+    """One short pass. Its sites have the ids that those of a whole pass have.
+
+    A model that takes no other length than the batch's is given the batch.
+    """
+    wanted, sampling = Wanted(stream=True, norms=False), Sampling(first=POSITIONS)
     short = shortened(batch, POSITIONS)
-    done = run(model, short, Wanted(stream=True, norms=False), Sampling(first=POSITIONS))
-    return Assembly.of(done, short.rows)
+    try:
+        return Assembly.of(run(model, short, wanted, sampling), short.rows)
+    except RunError:
+        return Assembly.of(run(model, batch, wanted, sampling), batch.rows)

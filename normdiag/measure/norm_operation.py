@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 from normdiag.capture.scopes import plain_path
-from normdiag.measure.forward import quiet_model
+from normdiag.errors import RunError
+from normdiag.measure.forward import call, quiet_model
 from normdiag.measure.learned import LearnedValues
 from normdiag.measure.observer import NormRecord
 from normdiag.measure.replay import apply_norm
@@ -74,10 +75,14 @@ def own_module(model: nn.Module, norm: NormFound) -> nn.Module | None:
 def inputs_of(
     model: nn.Module, batch: Batch, modules: Mapping[str, nn.Module]
 ) -> dict[str, torch.Tensor]:
-    """What each module is given first. The forward goes no further than all of them have run."""
+    """What each module is given first, of those that ran.
+
+    The forward goes no further than all of them have run, and may not get there.
+    """
     seen: dict[str, torch.Tensor] = {}
-    with quiet_model(model), torch.no_grad(), _watched(modules, seen), suppress(_Enough):
-        model(*batch.args, **batch.inputs)
+    stopped = suppress(_Enough, RunError)
+    with quiet_model(model), torch.no_grad(), _watched(modules, seen), stopped:
+        call(model, batch)
     return seen
 
 

@@ -28,6 +28,8 @@ def at_initialisation(model: nn.Module, seed: int) -> nn.Module:
 
     if not isinstance(model, transformers.PreTrainedModel):
         raise LoadError("no configuration tells how to build the model anew")
+    if any(p.is_meta for p in model.parameters()):
+        raise LoadError("its weights are kept elsewhere, and new ones would not be")
     size = sum(p.numel() * p.element_size() for p in model.parameters())
     if size > LARGEST:
         raise LoadError(f"a second set of its {size / 1e9:.1f} GB of weights would be too large")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from torch import nn
 from transformers import AlbertConfig, AlbertModel
 
 import normdiag
+from normdiag.measure.duplicates import duplicate_layers
 
 Groups = dict[str, tuple[tuple[int, ...], ...]]
 
@@ -81,6 +83,15 @@ def test_one_module_that_runs_again_is_no_copy() -> None:
     inputs = {"input_ids": torch.randint(64, (1, 8))}
     seen = normdiag.inspect(AlbertModel(config).eval(), inputs=inputs, measure=("stream",))
     assert seen.measurements.duplicates == {}
+
+
+def test_weights_that_are_kept_elsewhere_are_not_compared() -> None:
+    model = Model([Block(), Block()])
+    for layer in model.layers:
+        layer.fc.to("meta")
+    frames = [SimpleNamespace(path=f"layers.{k}") for k in (0, 1)]
+    stack = SimpleNamespace(layers=SimpleNamespace(frames=frames))
+    assert duplicate_layers(model, {"layers": stack}) == {}
 
 
 def test_constants_are_alike_and_no_copies() -> None:

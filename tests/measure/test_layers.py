@@ -126,6 +126,16 @@ def test_equal_tokens_have_rank_one() -> None:
         assert layer.stable_rank == pytest.approx(1, abs=1e-12)
 
 
+def test_a_model_that_takes_one_length_is_given_it() -> None:
+    class Fixed(Turns):
+        def forward(self, inputs_embeds):
+            assert inputs_embeds.shape[1] == 80
+            return super().forward(inputs_embeds)
+
+    (layer, _) = layers_of(Fixed(1.1), inputs_embeds=torch.randn(2, 80, 64))
+    assert layer.tokens == 64
+
+
 def test_one_token_has_no_rank() -> None:
     (layer, _) = layers_of(Turns(1.1), inputs_embeds=torch.randn(3, 1, 64))
     assert (layer.effective_rank, layer.stable_rank) == (None, None)
