@@ -9,7 +9,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.precision import Remedy
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
-from normdiag.rules.precision.formats import formats, measured
+from normdiag.rules.number_formats import formats, measured
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import Site, ids, site, where, worst_first
 from normdiag.rules.thresholds import Limits, Threshold

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
-from normdiag.rules.precision.formats import formats, measured
+from normdiag.rules.number_formats import formats, measured
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import Site, ids, see, site, where, worst_first
 from normdiag.rules.thresholds import Limits, Threshold

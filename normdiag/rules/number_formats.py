@@ -1,4 +1,4 @@
-"""What the rules of this family ask of the evidence: its precision, and the formats of a model."""
+"""The number formats of a model, and what was measured of them."""
 
 from __future__ import annotations
 
