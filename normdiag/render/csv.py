@@ -18,6 +18,7 @@ from rich.console import Console
 from normdiag.evidence.architecture import Gain, Norm, ResidualAdd
 from normdiag.evidence.blocks import Block
 from normdiag.evidence.gradients import NormGradient
+from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import AddMeasurement
@@ -38,7 +39,7 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 def render_inspect(report: Report, console: Console, options: Options) -> None:
-    """Write one row per norm, then one per residual add, each in the order of the forward."""
+    """Write one row per norm, per residual add and per layer, each in the order of the forward."""
     seen = report.measurements
     back = seen.gradients
     norms, stream = ({}, {}) if back is None else (back.norms, back.stream)
@@ -53,6 +54,7 @@ def render_inspect(report: Report, console: Console, options: Options) -> None:
         rows.append(row | _flat("", seen.stream.get(add.id)))
     for row in rows:
         row |= _flat("replay", seen.replay.get(row["site"]))
+    rows += [{"site": id, "type": "layer"} | _flat("", layer) for id, layer in seen.layers.items()]
     _write(console, _columns(), rows)
 
 
@@ -103,8 +105,9 @@ def _columns() -> tuple[str, ...]:
         "gradient.out",
         *_names("gradient", NormGradient),
         *_names("replay", Replay),
+        *_names("", LayerMeasurement),
     )
-    return (*_SITE, *_PLACE, *dict.fromkeys(measured))
+    return tuple(dict.fromkeys((*_SITE, *_PLACE, *measured)))
 
 
 def _names(prefix: str, record: type) -> Iterator[str]:

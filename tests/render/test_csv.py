@@ -30,9 +30,11 @@ def header(view):
 def test_inspect_has_one_row_per_site_with_what_was_measured():
     report = llama(2)
     found = {row["site"]: row for row in rows(report)}
-    assert list(found) == [norm.id for norm in report.architecture.norms] + [
-        add.id for add in report.architecture.residual_adds
-    ]
+    sites = (*report.architecture.norms, *report.architecture.residual_adds)
+    assert list(found) == [*(site.id for site in sites), *report.measurements.layers]
+    layer = found["model.layers/layer#1"]
+    assert (layer["type"], layer["stack"], layer["layer"]) == ("layer", "model.layers", "1")
+    assert (float(layer["influence"]), layer["gain.rms"]) == (0.2, "")
     add = found["model.layers.1/add#0"]
     seen = report.measurements.stream["model.layers.1/add#0"]
     assert add["type"] == "add" and add["layer"] == "1" and add["placement"] == "pre"
