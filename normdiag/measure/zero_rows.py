@@ -27,6 +27,6 @@ class ZeroRows(TorchDispatchMode):  # type: ignore[no-untyped-call]
             rows = largest.nonzero().flatten()
             if 2 * len(rows) <= len(left):
                 product = left.new_zeros(len(left), right.shape[1])
-                product[rows] = left[rows] @ right
+                product[rows] = func(left[rows], right)
                 return product
         return func(*args, **(kwargs or {}))

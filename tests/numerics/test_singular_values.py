@@ -160,3 +160,15 @@ def test_a_jacobian_operator_is_the_jacobian_and_its_transpose() -> None:
         torch.testing.assert_close(operator.matvec(torch.eye(3).double()[k]), dense[:, k])
     for k in range(4):
         torch.testing.assert_close(operator.rmatvec(torch.eye(4).double()[k]), dense[k])
+
+
+@pytest.mark.parametrize("steps", [4, 12, 30])
+def test_zeros_are_left_out_and_the_smallest_stays_an_upper_bound(steps: int) -> None:
+    singular = torch.linspace(1.0, 3.0, 30, dtype=torch.float64)
+    singular[:2] = torch.tensor([0.0, 1e-3])
+    operator = matrix(with_spectrum(singular, 30, 1))
+    found = singular_range(operator, steps=steps, tolerance=0, zeros=2)
+    least = float(singular[2])
+    assert least - 1e-12 <= found.sigma_min <= 3.0
+    if steps == 30:
+        assert found.sigma_min == pytest.approx(least, rel=1e-6)
