@@ -42,6 +42,10 @@ def gradients(model: nn.Module, objective: Objective, clip: float) -> Gradients:
         if not loss.requires_grad:
             raise NoLossError("autograd does not follow the forward to its output")
         received = _backward(model, taps, loss)
+        if not received.parameters:
+            raise NoLossError(
+                "no gradient arrives at a parameter: what lies between has no derivative"
+            )
         groups = parameter_groups(taps.graph, taps.sites.stacks, received.parameters)
         total, shares = _shares(received.parameters, groups)
         stacks = {
@@ -88,6 +92,8 @@ def _backward(model: nn.Module, taps: Taps, loss: torch.Tensor) -> _Received:
             hook = _stream_hook(name, tap, received.stream, scale)
             handles.append(tap.out.node.register_prehook(hook))
     asked = {name: p for name, p in model.named_parameters() if p.requires_grad}
+    if not asked:
+        raise NoLossError("the model has no parameter of floating point that can be differentiated")
     for name, parameter in asked.items():
         dropped = _parameter_hook(name, received.parameters, scale)
         handles.append(parameter.register_hook(dropped))  # type: ignore[no-untyped-call]
@@ -119,10 +125,12 @@ def _stream_hook(
 
 def _parameter_hook(
     name: str, into: dict[str, float], scale: float
-) -> Callable[[torch.Tensor], torch.Tensor | None]:
+) -> Callable[[torch.Tensor | None], torch.Tensor | None]:
     """The norm, and nothing in the gradient's place."""
 
-    def arrived(gradient: torch.Tensor) -> torch.Tensor | None:
+    def arrived(gradient: torch.Tensor | None) -> torch.Tensor | None:
+        if gradient is None:  # an operation behind it has no derivative
+            return None
         if gradient.is_sparse:
             into[name] = length(gradient.coalesce().values()) / scale
             return None

@@ -13,8 +13,9 @@ from normdiag.measure.forward import call, quiet_model
 from normdiag.measure.padding import tensors_of
 from normdiag.sources.batch import Batch
 
-_NOISE = 1e-3
-"""A change of earlier outputs that is smaller than this share of the later ones' is rounding."""
+_NOISE = 1e-5
+"""A change of earlier outputs that is smaller than this share of the later ones' (or than the
+resolution of their dtype) is rounding. Attention that is drawn small passes on 1e-3 or less."""
 
 
 def outputs_of(output: Any) -> list[torch.Tensor]:
@@ -71,4 +72,5 @@ def reads_ahead(model: nn.Module, batch: Batch, name: str, which: int) -> bool |
     early, late = float(moved[..., :last].max()), float(moved[..., last:].max())
     if not math.isfinite(early + late):
         return None
-    return early > _NOISE * max(early, late)
+    noise = max(_NOISE, torch.finfo(before.dtype).eps)
+    return early > noise * max(early, late)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -120,14 +121,48 @@ class Detached(Whole):
         return self.inner(ids).detach()
 
 
+class Rounded(Whole):
+    """Rounds to whole numbers on the way: zero is the derivative, and it is one."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.inner(ids).round()
+
+
+class Quantised(Whole):
+    """Has linear layers that work on whole numbers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            self.inner = torch.ao.quantization.quantize_dynamic(
+                self.inner.eval(), {nn.Linear}, dtype=torch.qint8
+            )
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return self.inner(ids)
+
+
 @pytest.mark.parametrize(
-    ("model", "why"), [(Whole, "no floating-point tensor"), (Detached, "does not follow")]
+    ("model", "why"),
+    [
+        (Whole, "no floating-point tensor"),
+        (Detached, "does not follow"),
+        (Quantised, "has no derivative"),
+    ],
 )
 def test_where_there_is_nothing_to_differentiate_that_is_said(model: type, why: str) -> None:
     report = normdiag.inspect(model(), inputs={"ids": IDS}, measure=("gradients",))
     assert report.measurements.gradients is None
     (skipped,) = (s for s in report.coverage.skipped if s.what == "gradients")
     assert why in skipped.why
+
+
+def test_a_gradient_of_zero_is_one() -> None:
+    seen = gradients(Rounded(), objective_of(Rounded(), {"ids": IDS}), 1.0)
+    assert seen.global_norm == 0.0 and set(seen.stream.values()) == {0.0}
+    assert (seen.clipping.factor, seen.clipping.dominant) == (1.0, None)
+    assert seen.ratio_last_first is None and seen.trends == {}
 
 
 def test_nothing_of_the_model_is_touched() -> None:

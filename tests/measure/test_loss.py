@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
+from transformers import BertConfig, BertForMaskedLM
 
 from normdiag.measure.loss import NoLossError, choose
 from normdiag.measure.objectives import Choice, Objective
@@ -57,6 +58,15 @@ def of(model: nn.Module, *args: torch.Tensor, **choice: Any) -> Objective:
 )
 def test_a_model_of_tokens_is_told_by_whether_it_reads_ahead(mask: str, kind: str) -> None:
     assert of(Tokens(VOCABULARY, mask), IDS).kind == kind
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_attention_that_is_drawn_small_is_seen_all_the_same(dtype: torch.dtype) -> None:
+    """In a BERT of width 32 as it is drawn, a token moves the others by a thousandth."""
+    torch.manual_seed(0)
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    bert = BertForMaskedLM(BertConfig(**sizes, intermediate_size=37, vocab_size=VOCABULARY))
+    assert chosen(bert.to(dtype), Batch(inputs={"input_ids": IDS})).kind == "masked-lm"
 
 
 def test_one_sequence_without_a_batch() -> None:
