@@ -61,10 +61,7 @@ def test_no_heavy_import(arguments: list[str]) -> None:
     assert run_command(*arguments) == (set(), 0)
 
 
-FORMS = ["text", "json", "csv", "markdown", "sarif", "junit", "github"]
-
-
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["text", "json", "csv", "sarif"])
 def test_a_saved_report_needs_no_torch(saved: Path, form: str) -> None:
     assert run_command("render", str(saved), "--format", form) == (set(), 0)
 

@@ -49,7 +49,8 @@ class Checking:
             for entry in self._entries(target):
                 say(f"{entry.target}: {entry_headline(entry)}")
                 entries.append(entry)
-            gc.collect()  # a model may hold itself in a cycle, and the next one needs its memory
+            if not target.endswith(".json"):
+                gc.collect()  # a model may hold itself in a cycle; the next one needs its memory
         return _series(entries)
 
     def _entries(self, target: str) -> tuple[Entry, ...]:

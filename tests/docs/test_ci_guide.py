@@ -168,7 +168,7 @@ def gitlab(repository: Repository) -> bool:
     return passed
 
 
-@pytest.mark.parametrize("broken", [False, True])
+@pytest.mark.parametrize("broken", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_gitlab_passes_fails_and_reports(repository: Repository, broken: bool) -> None:
     if broken:
         repository.breaks()
@@ -180,7 +180,14 @@ def test_gitlab_passes_fails_and_reports(repository: Repository, broken: bool) -
     assert (failures > 0) is broken
 
 
-@pytest.mark.parametrize(("what", "code"), [("same", 0), ("breaks", 1), ("is_gone", 3)])
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        pytest.param("same", 0, marks=pytest.mark.slow),
+        ("breaks", 1),
+        pytest.param("is_gone", 3, marks=pytest.mark.slow),
+    ],
+)
 def test_the_shell_script_exits_as_the_check_does(
     repository: Repository, what: str, code: int
 ) -> None:
@@ -191,10 +198,15 @@ def test_the_shell_script_exits_as_the_check_does(
     done = repository.run("sh check.sh model.json")
     assert done.returncode == code, done.stderr
     assert repository.has("normdiag.xml") is repository.has("normdiag.md") is (code != 3)
-    installs = repository.text("installed.log").count("install")
-    assert repository.run("sh check.sh model.json").returncode == code
-    assert repository.text("installed.log").count("install") == installs
     assert repository.run("sh check.sh").returncode != 0
+
+
+@pytest.mark.slow
+def test_the_shell_script_installs_once(repository: Repository) -> None:
+    (repository.folder / "check.sh").write_text(block("sh", "A plain shell"), encoding="utf-8")
+    for _ in range(2):
+        assert repository.run("sh check.sh model.json").returncode == 0
+        assert repository.text("installed.log").count("install") == 2
 
 
 def test_the_settings_are_settings(tmp_path: Path) -> None:
