@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from normdiag.errors import ExitCode
+from normdiag.evidence.subject import Probe
 from normdiag.findings import SEVERITIES, Finding
 from normdiag.report import baseline, bounds
 from normdiag.report.check import Baseline, Check, Ignored, Standing
@@ -85,16 +86,33 @@ def _why(finding: Finding, change: baseline.Change, before: Report) -> str:
 def _baseline(
     report: Report, before: Report, origin: str, gate: Gate, gone: Iterable[Finding]
 ) -> Baseline:
-    here, there = _sites(report), _sites(before)
-    alien = bool(here) and here.isdisjoint(there)
-    note = "it has none of the norms and adds of this model: is it of another one?"
+    doubts = "; ".join(_doubts(report, before))
     return Baseline(
         path=origin,
         target=before.subject.target,
         margin=gate.margin,
         gone=tuple(gone),
-        note=note if alien else None,
+        note=f"doubtful: {doubts}" if doubts else None,
     )
+
+
+def _doubts(report: Report, before: Report) -> Iterator[str]:
+    """What makes numbers of the two reports hard to compare."""
+    here, there = _sites(report), _sites(before)
+    if here and here.isdisjoint(there):
+        yield "the baseline has none of the norms and adds of this model: is it of another one?"
+    now, then = report.subject, before.subject
+    if now.dtype != then.dtype:
+        yield f"the baseline was run in {then.dtype}, this in {now.dtype}"
+    if not _alike(now.probe, then.probe):
+        yield "the baseline was made with other inputs"
+
+
+def _alike(now: Probe, then: Probe) -> bool:
+    """Were the same inputs run, as far as the reports tell?"""
+    sizes = [(probe.kind, probe.sequences, probe.tokens) for probe in (now, then)]
+    digests = {probe.digest for probe in (now, then)} - {None}
+    return sizes[0] == sizes[1] and len(digests) < 2
 
 
 def _sites(report: Report) -> set[str]:

@@ -59,8 +59,21 @@ def test_what_the_baseline_has_does_not_fail_and_what_is_worse_does():
     assert gone.baseline.gone == report.findings
 
 
-def test_a_baseline_of_another_model_is_told():
-    assert "another" in checked(llama(), Gate(), bert(), "x").check.baseline.note
+def test_what_makes_the_comparison_doubtful_is_told():
+    def note(before):
+        return checked(llama(), Gate(), before, "x").check.baseline.note
+
+    assert note(llama()) is None
+    assert "another one?" in note(bert())
+    half = replace(llama(), subject=replace(llama().subject, dtype="float16"))
+    assert note(half) == "doubtful: the baseline was run in float16, this in float32"
+    of_now = replace(llama().subject.probe, digest="1")
+    report = replace(llama(), subject=replace(llama().subject, probe=of_now))
+    for probe, other in (({"tokens": 9}, True), ({"digest": "2"}, True), ({"digest": None}, False)):
+        subject = replace(llama().subject, probe=replace(of_now, **probe))
+        check = checked(report, Gate(), replace(llama(), subject=subject), "x").check
+        said = "doubtful: the baseline was made with other inputs" if other else None
+        assert check.baseline.note == said
 
 
 def test_a_baseline_that_could_not_be_judged_is_told():
