@@ -16,6 +16,14 @@ class Operand:
 
 
 @record
+class Reached:
+    """The largest |y| of the stream in a forward of a float32 copy of the model, and where."""
+
+    site: str
+    max_abs: float
+
+
+@record
 class FirstNonFinite:
     """The operation whose operands were finite and whose result was not."""
 
@@ -31,3 +39,5 @@ class FirstNonFinite:
     operands: tuple[Operand, ...]
     exact_max: float | None
     """The largest magnitude of the same operation in float64, where it is an addition."""
+    in_float32: Reached | None = None
+    """Of a model in half precision that is small enough for a copy, which stayed finite."""

@@ -20,6 +20,7 @@ from normdiag.measure.coverage import cover
 from normdiag.measure.defaults import deciding_defaults
 from normdiag.measure.depth import along_depth
 from normdiag.measure.forward import Sampling, run
+from normdiag.measure.in_float32 import reached_in_float32
 from normdiag.measure.invariances import invariances
 from normdiag.measure.nonfinite import locate
 from normdiag.measure.observer import Wanted
@@ -185,6 +186,8 @@ def _first_nonfinite(
             continue
         progress.start("looking for the first non-finite value")
         found = locate(model, batch, assembly.sites)
+        if found is not None:
+            found = replace(found, in_float32=reached_in_float32(model, batch))
         progress.done()
         if found is not None:
             return found

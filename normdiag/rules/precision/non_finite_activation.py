@@ -33,7 +33,8 @@ class NonFiniteActivation(Rule):
 
     Each operation of the forward is watched, not each module, so an addition between modules is
     seen. For an addition the exact result is computed in float64 and compared with the largest
-    number of the format: float16 ends at 65504.
+    number of the format: float16 ends at 65504. A float32 copy of a half-precision model of up to
+    2^28 parameters is run once to see how far its stream would go.
 
     ## Thresholds
 
@@ -94,13 +95,23 @@ def _cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str]:
     largest = _largest(evidence)
     if first.exact_max is not None and largest is not None and first.exact_max > largest:
         over = f": the exact result is {number(first.exact_max)}, above {number(largest)}"
-        return f"{over}, the largest {_format(evidence)}", (
+        return f"{over}, the largest {_format(evidence)}{_in_float32(first, largest)}", (
             "run it in bfloat16 or float32, or scale the stream down by a power of two"
         )
     norm = next((norm for norm in evidence.architecture.norms if norm.id == first.site), None)
     if norm is not None and norm.eps == 0:
         return ": the norm's epsilon is 0 and a row is zero", "set epsilon to 1e-5 or 1e-6"
     return "", "look at that source line with these operands"
+
+
+def _in_float32(first: FirstNonFinite, largest: float) -> str:
+    wide = first.in_float32
+    if wide is None:
+        return ""
+    return (
+        f"; in float32 the stream reaches {number(wide.max_abs)}, {number(wide.max_abs / largest)} "
+        f"times that, at {wide.site}"
+    )
 
 
 def _range(operand: Operand) -> str:
