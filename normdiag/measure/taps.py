@@ -205,10 +205,15 @@ class _Edges:
             and operand.is_data
             and operand not in self.edges
             and isinstance(value, torch.Tensor)
-            and value.requires_grad
+            and _is_followed(value)
         ):
-            with torch.enable_grad():  # a weight's edge needs it, and the model may have it off
+            with torch.enable_grad():  # a leaf's edge needs it, and the model may have it off
                 self.edges[operand] = get_gradient_edge(value)
+
+
+def _is_followed(value: torch.Tensor) -> bool:
+    """A view that is taken with autograd off says that it asks for gradients, and gets none."""
+    return value.requires_grad and not (value.grad_fn is None and value._is_view())
 
 
 def _no_layout(node: Node) -> Any:
