@@ -87,6 +87,8 @@ class Case:
     """Inputs of few tokens for the Jacobians; all `batches` where None."""
     unattached: list[str] = field(default_factory=list)
     """Norms that belong to no stack."""
+    stream_findings: list[str] = field(default_factory=list)
+    """What is wrong with a stream, by the names of the rules."""
 
     @property
     def stored(self) -> dict[str, Any]:

@@ -89,6 +89,10 @@ class Verification:
         for site, measured in {**replay, **closure}.items():
             assert 0 <= measured["max_rel_error"] < PROVED, site
 
+    def test_a_sound_stream_is_left_in_peace(self, case, report):
+        found = [f for f in report["findings"] if f["code"].startswith(("ND303", "ND305", "ND4"))]
+        assert [f["name"] for f in found if f["severity"] != "info"] == case.stream_findings
+
     def test_nothing_overflows(self, report):
         assert report["measurements"]["first_nonfinite"] is None
 
