@@ -62,3 +62,7 @@ class NormMeasurement:
     """That channel."""
     output_rms: float | None = None
     """Root mean square of what the norm puts out, over the sampled tokens."""
+    constant_places: tuple[int, ...] = ()
+    """Which groups (GroupNorm) or channels (BatchNorm) `constant` counts, up to 32 of them."""
+    dominated: int = 0
+    """Of `tokens`, how many have an eps_share above 1/2, the constant ones among them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from normdiag.evidence.norm_inputs import Amplification, NormJacobian, NormMeasurement
@@ -15,7 +16,7 @@ from normdiag.measure.observer import NormRecord
 from normdiag.measure.summaries import Numbers
 from normdiag.structure.forms import NormFound
 
-TOP_CHANNELS = 5
+TOP_CHANNELS, PLACES = 5, 32
 _CONSTANT = 1e6
 """An input is constant to the norm where epsilon is this many times as large as m2."""
 
@@ -82,8 +83,12 @@ class NormStream:
     share: Column = field(default_factory=Column)
     amplification: Column = field(default_factory=Column)
     tokens: int = 0
+    groups: int = 1
     constant: int = 0
     padded_constant: int = 0
+    dominated: int = 0
+    places: set[int] = field(default_factory=set)
+    """The groups, or channels, of constant inputs."""
     vectors: int = 0
     mean_sum: float = 0.0
     energy_sum: float = 0.0
@@ -96,6 +101,7 @@ class NormStream:
         """For one norm of the first pass."""
         running = None if norm.running_var is None else learned.values(norm.running_var)
         stream = cls(denominator(norm, learned), None if running is None else _host(running))
+        stream.groups = norm.groups
         if stream.running is not None:
             stream._take_m2(stream.running)
         return stream
@@ -109,8 +115,13 @@ class NormStream:
             return
         if self.running is None:
             self._take_m2(m2)
-            self.constant += self._constants(m2)
-            self.padded_constant += self._constants(everything) - self._constants(m2)
+            is_constant = self._are_constant(everything)
+            here = int(is_constant[valid].sum())
+            self.constant += here
+            self.padded_constant += int(is_constant.sum()) - here
+            if self.groups > 1:
+                rows_of = np.arange(everything.size)[valid][is_constant[valid]]
+                self.places.update((rows_of % self.groups).tolist())
         with np.errstate(invalid="ignore", divide="ignore"):
             energy = np.where(square != 0, record.input_rows.shape[-1] * mean**2 / square, 0.0)
         self.tokens += m2.size
@@ -127,12 +138,14 @@ class NormStream:
     def _take_m2(self, m2: Numbers) -> None:
         with np.errstate(invalid="ignore", divide="ignore"):
             self.m2.take(m2)
-            self.share.take(self.divisor.eps_share(m2))
+            share = self.divisor.eps_share(m2)
+            self.share.take(share)
+            self.dominated += int((share > 1 / 2).sum())
             self.amplification.take(1.0 / self.divisor.s(m2))
 
-    def _constants(self, m2: Numbers) -> int:
+    def _are_constant(self, m2: Numbers) -> npt.NDArray[np.bool_]:
         scaled = _CONSTANT * self.divisor.variance_scale * m2
-        return int((scaled <= self.divisor.eps).sum())
+        return np.asarray(scaled <= self.divisor.eps)
 
     def result(self, jacobian: NormJacobian | None) -> NormMeasurement | None:
         """None where there was no token."""
@@ -140,7 +153,10 @@ class NormStream:
             return None
         offset = self.offset / self.vectors
         amplification = self.amplification.worst()
-        constant = self.constant if self.running is None else self._constants(self.running)
+        constant, places = self.constant, sorted(self.places)
+        if self.running is not None:
+            places = np.flatnonzero(self._are_constant(self.running)).tolist()
+            constant = len(places)
         return NormMeasurement(
             tokens=self.tokens,
             input_mean=self.mean_sum / self.tokens,
@@ -155,6 +171,8 @@ class NormStream:
             top_channels=_top(self.channels),
             constant=constant,
             padded_constant=self.padded_constant,
+            constant_places=tuple(places[:PLACES]),
+            dominated=self.dominated,
             jacobian=jacobian,
         )
 

@@ -62,6 +62,11 @@ def ranges(layers: Iterable[int]) -> str:
     return f"{'layer' if len(ordered) == 1 else 'layers'} {_joined(spans)}"
 
 
+def unit(norm: Norm) -> str:
+    """What a norm has one statistic of."""
+    return {"groupnorm": "group", "batchnorm": "channel"}.get(norm.kind, "token")
+
+
 def see(evidence: Evidence, site_id: str) -> str:
     """The command that shows more of one site."""
     target = shlex.quote(evidence.subject.target)

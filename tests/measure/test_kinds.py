@@ -283,3 +283,23 @@ def test_a_channel_that_is_not_finite_is_the_first_to_name() -> None:
     assembly, measurements = measured(module, x)
     (norm,) = assembly.sites.architecture.norms
     assert measurements.norms[norm.id].top_channels[0] == 7
+
+
+def test_which_groups_are_constant_and_where_epsilon_is_the_larger_term() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(2, 12, 9)
+    x[:, 4:6] = 3.0  # group 2 of 6: two channels each
+    x[1, 8:10] *= 1e-4  # group 4, of one input
+    _, numbers = measured(nn.GroupNorm(6, 12, eps=1e-5), x)
+    (found,) = numbers.norms.values()
+    m2 = x.double().numpy().reshape(12, -1).var(-1)
+    assert (found.tokens, found.constant, found.constant_places) == (12, 2, (2,))
+    assert found.dominated == int((1e-5 / (m2 + 1e-5) > 0.5).sum()) == 3
+
+
+def test_which_channels_of_a_batch_norm_never_varied() -> None:
+    norm = nn.BatchNorm1d(6).eval()
+    norm.running_var[torch.tensor([1, 5])] = 0.0
+    _, numbers = measured(norm, torch.randn(4, 6, 3))
+    (found,) = numbers.norms.values()
+    assert (found.constant, found.constant_places) == (2, (1, 5))

@@ -10,8 +10,11 @@ from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import Site, ids, see, site, unit, where, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
+
+FEW = 8
+"""Groups or channels up to this many are named."""
 
 
 class ConstantInput(Rule):
@@ -109,8 +112,9 @@ class ConstantInput(Rule):
         unsafe = severity == "error"
         zero = ", and epsilon is 0: 0/0 is NaN" if unsafe else ""
         return self.finding(
-            f"{measured.constant} of {count(measured.tokens, _unit(norm))} constant (share "
-            f"{number(worst.value)}, threshold {number(limit)}) {many} {worst.id}{zero}",
+            f"{measured.constant} of {count(measured.tokens, unit(norm))} constant (share "
+            f"{number(worst.value)}, threshold {number(limit)}) {many} {worst.id}"
+            f"{_named(norm, measured.constant_places)}{zero}",
             ids=ids(sites),
             severity=severity,
             confidence="high",
@@ -153,5 +157,8 @@ def _shares(evidence: Evidence, constant: Callable[[NormMeasurement], int]) -> t
     )
 
 
-def _unit(norm: Norm) -> str:
-    return {"groupnorm": "group", "batchnorm": "channel"}.get(norm.kind, "token")
+def _named(norm: Norm, places: tuple[int, ...]) -> str:
+    """Which groups or channels, where they are few."""
+    if not 0 < len(places) <= FEW:
+        return ""
+    return f", {unit(norm)}{'s' if len(places) > 1 else ''} {', '.join(map(str, places))}"

@@ -8,7 +8,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import Site, ids, see, site, unit, where, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -17,8 +17,9 @@ class EpsilonDominates(Rule):
 
     ## What it does
 
-    Names norms for whose typical token epsilon makes up a large share of what is under the root.
-    Where that token is constant, there is nothing to normalise at all, and ND302 says so instead.
+    Names norms for whose typical token epsilon makes up a large share of what is under the root, or
+    for which it makes up most of it at many tokens (groups, for GroupNorm). Where these are
+    constant, there is nothing to normalise at all, and ND302 says so instead.
 
     ## Why it matters
 
@@ -85,6 +86,16 @@ class EpsilonDominates(Rule):
             low=0.0,
             high=1.0,
         ),
+        Threshold(
+            name="tokens",
+            unit="share of tokens",
+            default=0.1,
+            meaning="where epsilon is the larger term at a larger share of the tokens, it is a "
+            "warning whatever the median",
+            source="our choice (2026), as for constant inputs (ND302): a few odd tokens stay below",
+            low=0.0,
+            high=1.0,
+        ),
     )
     fires_on = "sample_models/tiny_embedding.py:build"
     silent_on = "sample_models/tiny_embedding.py:build_healthy"
@@ -97,8 +108,37 @@ class EpsilonDominates(Rule):
         notable = worst_first(each for each in sites if low < each.value <= high)
         if severe:
             yield self._finding(evidence, severe, "warning", high)
+        told = {*ids(severe)} | {each.id for each in _shares(evidence, constant=True)}
+        many = worst_first(
+            each
+            for each in _dominated(evidence)
+            if each.value > limits["tokens"] and each.id not in told
+        )
+        if many:
+            yield self._at_some(evidence, many, limits["tokens"])
+        notable = tuple(each for each in notable if each.id not in ids(many))
         if notable:
             yield self._finding(evidence, notable, "info", low)
+
+    def _at_some(self, evidence: Evidence, sites: tuple[Site, ...], limit: float) -> Finding:
+        worst = sites[0]
+        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        measured = evidence.measurements.norms[worst.id]
+        several = (
+            f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
+        )
+        return self.finding(
+            f"epsilon is the larger term at {measured.dominated - measured.constant} of "
+            f"{count(measured.tokens, unit(norm))} (share {number(worst.value)}, threshold "
+            f"{number(limit)}) {several} {worst.id}: eps {number(norm.eps or 0.0)} beside m2 from "
+            f"{number(measured.input_var.min)}",
+            ids=ids(sites),
+            severity="warning",
+            confidence="high",
+            measured=(worst.value, limit),
+            advice=f"look at what feeds {worst.id} there: filters, units or embeddings of nearly "
+            f"nothing; {see(evidence, worst.id)}",
+        )
 
     def _finding(
         self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
@@ -121,10 +161,20 @@ class EpsilonDominates(Rule):
         )
 
 
-def _shares(evidence: Evidence) -> tuple[Site, ...]:
+def _shares(evidence: Evidence, *, constant: bool = False) -> tuple[Site, ...]:
+    """The median share of each norm whose typical token is not, or is, constant."""
     measured = evidence.measurements.norms
     return tuple(
         site(norm, measured[norm.id].eps_share.median)
         for norm in evidence.architecture.norms
-        if norm.id in measured and 2 * measured[norm.id].constant < measured[norm.id].tokens
+        if norm.id in measured
+        and (2 * measured[norm.id].constant >= measured[norm.id].tokens) == constant
     )
+
+
+def _dominated(evidence: Evidence) -> Iterator[Site]:
+    """The share of tokens at which epsilon is the larger term, constant ones left out."""
+    for norm in evidence.architecture.norms:
+        measured = evidence.measurements.norms.get(norm.id)
+        if measured is not None:
+            yield site(norm, (measured.dominated - measured.constant) / max(1, measured.tokens))

@@ -71,3 +71,11 @@ def test_padding_without_an_epsilon_is_an_error() -> None:
     finding = one(constant({}, padded={0: 3}, eps=0.0), "ND302")
     assert finding.severity == "error" and finding.value == 3.0
     assert "attention spreads it" in finding.message
+
+
+def test_few_groups_are_named() -> None:
+    made = norms(1, kind="groupnorm", eps=1e-5)
+    seen = measured(1e-5, tokens=16, constant=3, constant_places=(2, 3, 11))
+    finding = one(evidence(norms=made, norm_inputs={made[0].id: seen}), "ND302")
+    assert "3 of 16 groups constant" in finding.message
+    assert finding.message.endswith("at layers.0.norm, groups 2, 3, 11")

@@ -70,3 +70,34 @@ def test_each_run_of_a_shared_norm_is_its_own_site() -> None:
     inputs = {norm.id: measured(0.9 if norm.layer == 0 else 1e-6) for norm in calls}
     finding = one(evidence(norms=calls, norm_inputs=inputs), "ND301")
     assert finding.ids == ("block.norm@0",)
+
+
+def at_some(dominated: int, constant: int = 0, share: float = 1e-5, **given):
+    """20 tokens of layer 3; of so many epsilon is the larger term, and so many are constant."""
+    made = norms(8, eps=1e-5, **given)
+    inputs = {norm.id: measured(share if norm.layer == 3 else 1e-5, tokens=20) for norm in made}
+    odd = inputs["layers.3.norm"]
+    inputs["layers.3.norm"] = replace(odd, dominated=dominated, constant=constant)
+    return evidence(norms=made, norm_inputs=inputs)
+
+
+def test_many_tokens_count_whatever_the_median() -> None:
+    assert found(at_some(2), "ND301") == ()
+    finding = one(at_some(5), "ND301")
+    assert (finding.severity, finding.value, finding.threshold) == ("warning", 0.25, 0.1)
+    assert "epsilon is the larger term at 5 of 20 tokens (share 0.25" in finding.message
+    assert "at layers.3.norm: eps 1e-05 beside m2 from" in finding.message
+
+
+def test_groups_are_called_groups() -> None:
+    assert "4 of 20 groups" in one(at_some(4, kind="groupnorm"), "ND301").message
+
+
+def test_constant_tokens_are_the_finding_of_another_rule() -> None:
+    assert found(at_some(5, constant=5), "ND301") == ()
+    assert found(at_some(20, constant=12, share=0.99), "ND301") == ()
+
+
+def test_a_norm_is_told_of_once() -> None:
+    assert "in the median" in one(at_some(20, share=0.9), "ND301").message
+    assert "at 6 of 20 tokens" in one(at_some(6, share=0.2), "ND301").message
