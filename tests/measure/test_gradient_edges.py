@@ -86,6 +86,26 @@ def test_a_classifier() -> None:
     assert "classifier" in measured.groups and "bert.pooler" in measured.groups
 
 
+class Choosing(Loop):
+    """Weighs its tokens by scores that are computed with autograd off."""
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            scores = self.table(ids).transpose(0, 1).transpose(0, 1) @ self.head.weight.T
+        return super().forward(ids) * scores.sigmoid()
+
+
+def test_where_the_model_switches_autograd_off_nothing_flows_and_the_rest_does() -> None:
+    torch.manual_seed(7)
+    model = Choosing().double()
+    measured = gradients(model, objective_of(model, {"ids": IDS}), 1.0)
+    plain = Plain(
+        model, {"ids": IDS}, [model.last], lambda out: cross_entropy(out[0, :-1], IDS[0, 1:])
+    )
+    assert measured.global_norm == pytest.approx(plain.global_norm, rel=1e-9)
+    assert list(measured.stream.values())[-1] == pytest.approx(rms(plain.stream[0]), rel=1e-9)
+
+
 class Hurt(Loop):
     """Whose head gives NaN."""
 
