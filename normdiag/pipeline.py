@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from normdiag.errors import RunError
 from normdiag.options import Options
 from normdiag.progress import Progress, Silent
 from normdiag.report.compare.compare import compare as compare_reports
@@ -85,17 +86,24 @@ def _compare_models(
     gc.collect()
     loaded = _load(b, second, progress)
     inputs, note = shared(loaded, mine.batches)
+    other: Report | None = None
     if inputs is not None:
-        second = replace(second, inputs=inputs, texts=None, ids=None, chat=False)
-    other = _seen(loaded, b, second, progress, snapshot=theirs)
-    if inputs is not None:
-        probe, special = first.subject.probe, first.subject.special_tokens
-        subject = replace(other.subject, probe=probe, special_tokens=special)
-        other = replace(other, subject=subject)
+        same = replace(second, inputs=inputs, texts=None, ids=None, chat=False)
+        try:
+            other = _on_probe_of(first, _seen(loaded, b, same, progress, snapshot=theirs))
+        except RunError as error:
+            note = f"B does not run on what A ran on: {error.what}"
+    is_shared = other is not None
+    other = other or _seen(loaded, b, second, progress, snapshot=theirs)
     pairs = pair(first, other, Rounding.of(first.subject, other.subject))
-    adds = [] if inputs is None else [(x.id, y.id) for x, y in pairs.adds]
+    adds = [(x.id, y.id) for x, y in pairs.adds if is_shared]
     seen = differences(mine, theirs, adds, [(x.id, y.id) for x, y in pairs.norms])
     return compare_reports(first, other, seen, note)
+
+
+def _on_probe_of(first: Report, other: Report) -> Report:
+    probe, special = first.subject.probe, first.subject.special_tokens
+    return replace(other, subject=replace(other.subject, probe=probe, special_tokens=special))
 
 
 def _report(

@@ -192,7 +192,21 @@ class TestWords:
 
     def test_of_a_scaled_embedding(self, original: Any) -> None:
         said = self.headline(original, embedding_times_five)
-        assert "is 5 times as large in B as in A; look at the embedding" in said
+        assert said.startswith(
+            f"the beginning of the stream (the embedding), received by {H}.0/add#0, is 5 times as "
+            "large in B as in A; no norm"
+        )
+
+    def test_of_what_differs_before_every_norm(self, original: Any) -> None:
+        def change(model: Any) -> None:
+            model.transformer.wte.weight[:, 3] += 1
+            model.transformer.h[0].ln_1.weight[7] *= 1.5
+
+        said = self.headline(original, change)
+        assert said.startswith(
+            "the streams part: the beginning of the stream (the embedding), received by "
+            f"{H}.0/add#0, differs; behind it, the gain differs at {H}.0.ln_1"
+        )
 
     def test_of_code_that_differs(self, original: Any) -> None:
         said = self.headline(original, other_activation)
@@ -329,6 +343,17 @@ class TestTheProbe:
         assert comparison.stream == ()
         assert ("gain", (f"{H}.1.ln_1",)) in causes(comparison)
         assert "at channel 7" in comparison.headline
+
+    def test_what_does_not_run_on_it_is_run_on_its_own(self, original: Any) -> None:
+        def short(model: Any) -> None:
+            model.transformer.wpe = nn.Embedding(4, 32)
+            model.config.n_positions = 4
+            model.transformer.h[1].ln_1.weight[7] *= 1.5
+
+        comparison = compare(original, changed(original, short), ids=None)
+        assert "B does not run on what A ran on" in str(comparison.note)
+        assert comparison.basis == "structure"
+        assert causes(comparison) == [("gain", (f"{H}.1.ln_1",))]
 
     def test_of_reports_that_were_run_on_others(
         self, original: Any, of_original: normdiag.Report

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import nn
 
 from normdiag.errors import NormdiagError
 from normdiag.sources import probes
@@ -45,6 +46,8 @@ def _inputs(loaded: Runnable, batch: Batch) -> Any:
         return {name: _cast(value, dtype) for name, value in batch.inputs.items()}
     tensors = [v for v in (*batch.args, *batch.inputs.values()) if isinstance(v, torch.Tensor)]
     if batch.ids is not None and not _is_masked(batch):
+        if not any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in loaded.model.modules()):
+            raise _UnsharedError("the first takes token ids, the second embeds none")
         return _by_ids(loaded, batch)
     if len(tensors) == 1 and len(missing) <= 1:
         return _cast(tensors[0], dtype)

@@ -99,6 +99,10 @@ def test_a_vocabulary_that_is_too_small_is_named() -> None:
     assert "has 3 rows" in why
 
 
+def test_ids_are_nothing_for_a_model_that_embeds_none() -> None:
+    assert "the second embeds none" in refused(Pictures(), batch(input_ids=IDS))
+
+
 def test_padding_is_not_forgotten() -> None:
     mask = torch.tensor([[1, 1, 0]])
     assert "input_ids, attention_mask" in refused(

@@ -45,13 +45,16 @@ def _stack(sides: Sides, a: Stack, b: Stack) -> Iterator[Difference]:
     if a.width != b.width:
         said = f"the stream of {a.id} has {a.width} features in A and {b.width} in B"
         yield Difference(kind="width", severity="error", a=(a.id,), b=(b.id,), message=said)
-    said = f"{a.id} has {a.layers} layers in A and {b.layers} in B{_unpaired(sides, a, b)}"
-    if a.layers == b.layers and a.residual_adds_per_layer != b.residual_adds_per_layer:
-        counts = f"{a.residual_adds_per_layer} in A and {b.residual_adds_per_layer} in B"
-        said = f"the residual adds in each layer of {a.id} are {counts}"
-    elif a.layers == b.layers:
-        return
-    yield Difference(kind="layers", severity="error", a=(a.id,), b=(b.id,), message=said)
+    counts = []
+    if a.layers != b.layers:
+        counts.append(
+            f"{a.id} has {a.layers} layers in A and {b.layers} in B{_unpaired(sides, a, b)}"
+        )
+    x, y = a.residual_adds_per_layer, b.residual_adds_per_layer
+    if x != y:
+        counts.append(f"each layer of {a.id} has {x} residual adds in A and {y} in B")
+    for said in counts:
+        yield Difference(kind="layers", severity="error", a=(a.id,), b=(b.id,), message=said)
 
 
 def _unpaired(sides: Sides, a: Stack, b: Stack) -> str:

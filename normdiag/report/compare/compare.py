@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from normdiag.errors import UsageError
 from normdiag.evidence.differences import Differences
 from normdiag.evidence.subject import Probe
@@ -114,27 +116,31 @@ def _headline(
     if not causes:
         if not effects:
             return _nothing(stream, sides.rounding)
-        return f"{effects}; {_where_to_look(part, sides)}"
+        return f"{effects}; {_where_to_look(part)}"
     more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
     cause = causes[0].message + more
     if part is None:
         return f"{cause}; the stream stays the same within rounding" if stream else cause
     places = order(sides.a.architecture)
-    if causes[0].a and places[part.a] < places.get(causes[0].a[0], 0):
-        return f"{effects}, before any norm or weight that differs; {cause}"
+    if causes[0].a and _begins(part, places, sides) < places.get(causes[0].a[0], 0):
+        return f"{effects}; behind it, {cause}"
     return f"{cause}; the stream parts from {part.a} on (relative error {part.out:.3g})"
 
 
-def _where_to_look(part: Parting | None, sides: Sides) -> str:
+def _begins(part: Parting, places: Mapping[str, float], sides: Sides) -> float:
+    """What comes before this place in the forward may be the cause, what comes later may not."""
+    add = next(add for add, _ in sides.pairing.adds if add.id == part.a)
+    if part.where != "skip":
+        return places[part.a]
+    inside = (*add.input_norms, *add.inner_norms, *add.output_norms, add.id)
+    return min(places[name] for name in inside) - 5e-7  # behind a norm that stands before them all
+
+
+def _where_to_look(part: Parting | None) -> str:
     """What is left where norms and weights are the same."""
-    if part is None:
-        return "no norm and no weight of a branch differs"
-    if part.where == "branch":
+    if part is not None and part.where == "branch":
         return "its norms and weights are the same: look at the code of that branch"
-    depths = {add.id: add.depth for add, _ in sides.pairing.adds}
-    if part.where == "skip" and depths[part.a] == 0:
-        return "look at the embedding and at what is done to it before"
-    return "no norm and no weight of a branch differs: look at what is done to the stream there"
+    return "no norm and no weight of a branch differs"
 
 
 def _nothing(stream: tuple[SiteApart, ...], rounding: Rounding) -> str:

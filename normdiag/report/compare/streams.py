@@ -98,27 +98,36 @@ def told(sides: Sides, stream: tuple[SiteApart, ...]) -> list[Difference]:
         return found
     site = next(site for site in stream if site.a == part.a)
     factor = _factor(site, part)
-    text = {
-        "skip": "the streams differ in what {} receives",
-        "branch": "the streams part at {}: its branch computes something else",
-        "out": "the streams part at {}",
-    }[part.where].format(named((part.a, part.b)))
-    if factor is not None:
-        what = {"skip": "the stream that {} receives", "branch": "the branch of {}"}
-        subject = what.get(part.where, "the stream after {}").format(named((part.a, part.b)))
-        text = f"{subject} is {factor:.6g} times as large in B as in A"
     found.append(
         Difference(
             kind="stream" if factor is None else "stream-factor",
             severity="warning" if factor is None else "error",
             a=(part.a,),
             b=(part.b,),
-            message=text,
+            message=_said(part, factor, is_first=_is_first(sides, part)),
             value=part.error,
             tolerance=part.tolerance,
         )
     )
     return found
+
+
+def _is_first(sides: Sides, part: Parting) -> bool:
+    return next(add.depth == 0 for add, _ in sides.pairing.adds if add.id == part.a)
+
+
+def _said(part: Parting, factor: float | None, *, is_first: bool) -> str:
+    name = named((part.a, part.b))
+    what = {
+        "skip": f"what {name} receives",
+        "branch": f"the branch of {name}",
+        "out": f"the stream after {name}",
+    }[part.where]
+    if is_first and part.where == "skip":
+        what = f"the beginning of the stream (the embedding), received by {name},"
+    if factor is not None:
+        return f"{what} is {factor:.6g} times as large in B as in A"
+    return f"the streams part: {what} differs"
 
 
 def _factor(site: SiteApart, part: Parting) -> float | None:

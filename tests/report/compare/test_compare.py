@@ -229,6 +229,11 @@ class TestLayers:
         assert "4 layers in A and 6 in B: layer 4, 5 of B without" in comparison.headline
         assert len(comparison.stream) == 8
 
+    def test_another_number_of_adds_is_told_beside_them(self) -> None:
+        other = with_stack(llama(6), residual_adds_per_layer=1)
+        messages = [d.message for d in compare(llama(4), other).differences]
+        assert messages[1] == "each layer of model.layers has 2 residual adds in A and 1 in B"
+
     def test_other_models(self) -> None:
         kinds = {kind for kind, *_ in told(reports.llama(3), reports.bert())}
         assert kinds >= {"width", "placement", "norm", "epsilon", "missing-norm"}
