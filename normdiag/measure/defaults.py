@@ -7,7 +7,7 @@ the checkpoint could tell, and the data flow is another.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 
 from torch import nn
@@ -23,9 +23,11 @@ from normdiag.sources.left_out import built_with, left_out, turned
 from normdiag.sources.shortened import shortened
 from normdiag.structure.forms import number
 
-MOST = 12
-"""Settings that are turned at most: each costs a forward without values."""
+MOST = 24
+"""Forwards without values that are spent on it at most."""
 _POSITIONS = 8
+_SHORT = {"num_hidden_layers": 2}
+"""All layers are made alike, so two show what all do; models that are not so are built whole."""
 
 
 def deciding_defaults(loaded: Runnable, batch: Batch) -> tuple[Defaulted, ...]:
@@ -33,32 +35,64 @@ def deciding_defaults(loaded: Runnable, batch: Batch) -> tuple[Defaulted, ...]:
     if not loaded.written or loaded.config is None:
         return ()
     settings = left_out(loaded.config, loaded.written)
-    short = shortened(batch, _POSITIONS)
-    try:
-        as_is = _Seen.of(built_with(loaded.model, {}), short) if settings else None
-    except NormdiagError:
+    if not settings:
         return ()
-    return tuple(_deciding(loaded.model, settings, short, as_is)) if as_is else ()
-
-
-def _deciding(
-    model: nn.Module, settings: dict[str, bool | float], batch: Batch, as_is: _Seen
-) -> Iterator[Defaulted]:
-    for name, value in list(settings.items())[:MOST]:
-        other = turned(value)
+    for common in (_SHORT, {}):
         try:
-            changed = _Seen.of(built_with(model, {name: other}), batch)
-        except NormdiagError:  # no such model, or none that runs: nothing is known of it
+            turning = _Turning(loaded.model, shortened(batch, _POSITIONS), settings, common)
+        except NormdiagError:  # it cannot be built from its configuration, or needs values
             continue
-        effect = as_is.difference(changed) if changed.tensors == as_is.tensors else None
-        if effect is not None:
+        return tuple(turning.deciding(list(settings)))
+    return ()
+
+
+class _Turning:
+    """Settings turned together, then by halves: most decide nothing, and one forward says so."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        batch: Batch,
+        settings: Mapping[str, bool | float],
+        common: Mapping[str, int],
+    ) -> None:
+        """Raises LoadError or RunError where the model as it is cannot be followed."""
+        self._model, self._batch = model, batch
+        self._settings, self._common = settings, common
+        self._left = MOST
+        self._as_is = self._seen([])
+
+    def deciding(self, names: list[str]) -> Iterator[Defaulted]:
+        """Those of `names` that decide something."""
+        if self._left == 0:
+            return
+        try:
+            changed = self._seen(names)
+        except NormdiagError:  # no such model, or none that runs
+            effect, is_alike = None, False
+        else:
+            is_alike = changed.tensors == self._as_is.tensors
+            effect = self._as_is.difference(changed)
+        if is_alike and effect is None:
+            return
+        if len(names) > 1:
+            half = len(names) // 2
+            yield from self.deciding(names[:half])
+            yield from self.deciding(names[half:])
+        elif is_alike and effect is not None:
+            value = self._settings[names[0]]
             yield Defaulted(
-                setting=name,
+                setting=names[0],
                 value=str(value),
-                other=str(other),
+                other=str(turned(value)),
                 effect=effect[0],
                 instead=effect[1],
             )
+
+    def _seen(self, names: list[str]) -> _Seen:
+        self._left -= 1
+        changes = {name: turned(self._settings[name]) for name in names}
+        return _Seen.of(built_with(self._model, {**self._common, **changes}), self._batch)
 
 
 class _Seen:

@@ -19,6 +19,7 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 import normdiag
 from normdiag.evidence.subject import Defaulted
+from normdiag.measure import defaults
 from normdiag.report.report import Report
 from normdiag.sources.left_out import left_out, turned
 
@@ -111,3 +112,21 @@ def test_only_what_is_left_out_and_can_be_turned() -> None:
         "use_cache": True,
     }
     assert (turned(True), turned(0.5), turned(0.0)) == (False, 1.0, 1.0)
+
+
+def test_settings_are_turned_together(written, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that decides is found among many that do not, and the forwards stay few."""
+    runs = []
+    whole = defaults.run_without_values
+
+    def counted(*given):
+        runs.append(given)
+        return whole(*given)
+
+    monkeypatch.setattr(defaults, "run_without_values", counted)
+    lost = ("attention_dropout", "hidden_dropout", "initializer_range", "classifier_dropout")
+    config = GPTNeoXConfig(**SMALL)
+    assert found(written(config, **dict.fromkeys(lost))) == ()
+    assert len(runs) == 2
+    (one,) = found(written(config, **dict.fromkeys((*lost, "use_parallel_residual"))))
+    assert one.setting == "use_parallel_residual" and len(runs) <= 12
