@@ -10,7 +10,7 @@ from rich.text import Text
 from normdiag.evidence.subject import Subject
 from normdiag.findings import Severity
 from normdiag.render.axis import Axis
-from normdiag.render.escape import folded, visible
+from normdiag.render.escape import folded, spelled, visible
 from normdiag.render.interface import Options
 from normdiag.render.page import QUIET, Column, Page, facts, heading, prose, room, table
 from normdiag.render.plain import Plain
@@ -27,6 +27,7 @@ BASES = {
 _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _ENDS = 2
 """Adds that are shown at either end of the stream and on either side of where it parts."""
+_LONGEST = 1500
 _SHOWN = 12
 """A stream of so many adds is shown whole."""
 
@@ -65,8 +66,13 @@ def side(subject: Subject) -> str:
     return visible(f"{subject.target}  {what}{mode}")
 
 
+def _whole(message: str) -> str:
+    """With all of its names, unless they are out of all proportion."""
+    return spelled(message) if len(message) <= _LONGEST else visible(message)
+
+
 def _sides(comparison: Comparison) -> Iterator[RenderableType]:
-    yield Text(visible(comparison.headline), "bold")
+    yield Text(_whole(comparison.headline), "bold")
     probe = comparison.a.probe
     rows = [
         ("A", side(comparison.a)),
@@ -89,7 +95,7 @@ def _differences(comparison: Comparison) -> Iterator[RenderableType]:
     for difference in found:
         text = Text.assemble(
             (difference.severity, _STYLES[difference.severity]),
-            f"  {difference.kind}: {visible(difference.message)}",
+            f"  {difference.kind}: {_whole(difference.message)}",
         )
         yield prose(text)
 

@@ -16,12 +16,16 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
 from normdiag.report.series import Series
 
 COMMITTED = Path(__file__).parent / "schemas" / "report-v1.schema.json"
 SERIES = COMMITTED.with_name("series-v1.schema.json")
 """Of several reports in one document; it refers to the file above."""
+
+
+COMPARISON = COMMITTED.with_name("comparison-v1.schema.json")
 
 
 def text() -> str:
@@ -39,6 +43,11 @@ def generate_series() -> str:
     made = _made(Series, "normdiag series of reports, schema version 1", _SeriesGenerator)
     made["$defs"][Report.__name__] = {"$ref": COMMITTED.name}
     return _text(made)
+
+
+def generate_comparison() -> str:
+    """Make the schema of a comparison."""
+    return _text(_made(Comparison, "normdiag comparison, schema version 1", _Generator))
 
 
 def _made(kind: type, title: str, generator: type[GenerateJsonSchema]) -> dict[str, Any]:

@@ -53,6 +53,13 @@ def test_json_is_what_is_saved(run, pair, folder):
     assert len(found["stream"]) == 40
 
 
+@pytest.mark.parametrize("form", ["text", "json", "markdown"])
+def test_a_saved_comparison_is_rendered_as_it_was(run, pair, form):
+    shown = run("compare", *pair, "--json", "saved.json", "-f", form).stdout
+    assert run("render", "saved.json", "-f", form).stdout == shown
+    assert run("render", "saved.json", "-f", "sarif").exit_code == 2
+
+
 def test_markdown_goes_to_a_file(run, pair, folder):
     result = run("compare", *pair, "-f", "markdown", "-o", "note.md")
     assert (result.stdout, result.stderr) == ("", "1 difference; note.md written\n")

@@ -67,6 +67,14 @@ def test_it_fits_the_width(width: int) -> None:
         assert max(map(cell_len, lines)) <= width
 
 
+def test_long_names_are_told_whole_and_floods_are_not() -> None:
+    for length, is_whole in ((400, True), (40_000, False)):
+        name = "m" * length
+        text = written(replace(comparison(), headline=f"a {name} b"), "text")
+        assert (name in text.replace("\n", "")) is is_whole
+        assert len(text) < 6_000
+
+
 def test_what_is_shown_of_a_long_stream() -> None:
     stream = comparison().stream
     assert shown(stream, SITE, whole=False) == [0, 1, 17, 18, 19, 20, 21, 46, 47]

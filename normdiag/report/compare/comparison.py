@@ -81,7 +81,7 @@ class Parting:
     where: Where
     """In what it receives (skip), in what its branch computes, or in the sum alone."""
     error: float
-    """Of that."""
+    """Of that: the median over tokens, or the largest where only some tokens differ."""
     out: float
     """Of the stream behind it."""
     tolerance: float

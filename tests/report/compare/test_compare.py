@@ -177,6 +177,18 @@ class TestTheStream:
         assert (part.a, part.b) == (self.SITE, self.SITE)
         assert part.out == pytest.approx(0.01)
 
+    def test_one_token_that_is_far_off_is_enough(self) -> None:
+        seen = llama().measurements.stream[self.SITE]
+        longest = replace(seen.out_norm, max=1.1 * seen.out_norm.max)
+        other = with_stream(llama(), **{self.SITE: replace(seen, out_norm=longest)})
+        part = compare(llama(), other).parting
+        assert part is not None
+        assert (part.a, part.where) == (self.SITE, "out")
+        assert part.error == part.out == pytest.approx(0.1)
+        near = replace(seen.out_norm, max=(1 + 1e-4) * seen.out_norm.max)
+        other = with_stream(llama(), **{self.SITE: replace(seen, out_norm=near)})
+        assert compare(llama(), other).parting is None
+
     def test_a_multiple_is_called_one(self) -> None:
         seen = llama().measurements.stream[self.SITE]
         branch = replace(
