@@ -90,8 +90,9 @@ class Choosing(Loop):
     """Weighs its tokens by scores that are computed with autograd off."""
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        x = self.table(ids)
         with torch.no_grad():
-            scores = self.table(ids).transpose(0, 1).transpose(0, 1) @ self.head.weight.T
+            scores = self.head(x)
         return super().forward(ids) * scores.sigmoid()
 
 
