@@ -18,6 +18,8 @@ class Tensor:
     zeros: int
     elements: int
     max_abs: float
+    nans: int | None = None
+    """How many of `nonfinite` are NaN; null in reports that did not count them."""
     first_nonfinite: tuple[int, ...] | None = None
 
 

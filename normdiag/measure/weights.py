@@ -59,10 +59,10 @@ def _look(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> Tenso
     values = tensor.float() if is_narrow else tensor
     low, high = (float(v) for v in torch.aminmax(values))
     largest = max(abs(low), abs(high))
-    bad, first = 0, None
+    bad, nans, first = 0, 0, None
     if not (low - low == 0 and high - high == 0):  # inf - inf and NaN are not 0
         finite = torch.isfinite(values)
-        bad = int(values.numel() - finite.sum())
+        bad, nans = int(values.numel() - finite.sum()), int(values.isnan().sum())
         first = tuple(int(i) for i in (~finite).nonzero()[0])
         kept = values[finite]
         largest = float(kept.abs().max()) if kept.numel() else float("nan")
@@ -75,6 +75,7 @@ def _look(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> Tenso
         zeros=int(values.numel() - torch.count_nonzero(values)),
         elements=values.numel(),
         max_abs=largest,
+        nans=nans,
         first_nonfinite=first,
     )
 

@@ -33,6 +33,7 @@ class TestCounts:
         found = look({"w": torch.tensor(values)}, vectors=True)
         (line,) = found.vectors
         assert line.nonfinite == (~np.isfinite(exact)).sum()
+        assert line.nans == np.isnan(exact).sum()
         assert line.zeros == (exact == 0).sum()
         assert line.elements == found.elements == exact.size
         finite = np.abs(exact[np.isfinite(exact)])

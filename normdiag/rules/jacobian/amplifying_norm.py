@@ -30,7 +30,8 @@ class AmplifyingNorm(Rule):
 
     sigma_max of the norm's Jacobian at sampled tokens, exactly. It is about max |gamma| / s with
     s = sqrt(m2 + eps), so at most max |gamma| / sqrt(eps). The median over tokens is compared for a
-    warning; a single token, for which 1/s over all tokens is looked at too, is mentioned.
+    warning; a single token, for which 1/s over all tokens is looked at too, is mentioned. So is a
+    norm whose typical input is constant, which is the finding of ND302.
 
     ## Thresholds
 
@@ -78,11 +79,14 @@ class AmplifyingNorm(Rule):
         """One finding per severity."""
         limit = limits["sigma_max"]
         median = {each.id: each for each in _medians(evidence)}
-        typical = worst_first(each for each in median.values() if each.value > limit)
+        varies = {each.id for each in median.values() if _varies(evidence, each.id)}
+        typical = worst_first(
+            each for each in median.values() if each.value > limit and each.id in varies
+        )
         single = worst_first(
             each
             for each in _largest(evidence)
-            if each.value > limit and median[each.id].value <= limit
+            if each.value > limit and each.id not in ids(typical)
         )
         if typical:
             yield self._finding(evidence, typical, "warning", limit)
@@ -109,6 +113,11 @@ class AmplifyingNorm(Rule):
             advice=f"look for what makes the input of {worst.id} so small; "
             f"{see(evidence, worst.id)}",
         )
+
+
+def _varies(evidence: Evidence, norm_id: str) -> bool:
+    measured = evidence.measurements.norms[norm_id]
+    return 2 * measured.constant < measured.tokens
 
 
 def _medians(evidence: Evidence) -> Iterator[Site]:

@@ -44,7 +44,8 @@ class NonFiniteParameter(Rule):
     ## When it is wrong
 
     A causal mask kept as a buffer is minus infinity above the diagonal on purpose. A tensor of two
-    or more dimensions whose other elements are all zero is taken for one, and only mentioned.
+    or more dimensions whose other elements are all zero is taken for one, and only mentioned. So is
+    a single infinity: the limit of a clamp that does not bind.
 
     ## References
 
@@ -63,7 +64,8 @@ class NonFiniteParameter(Rule):
         weights = evidence.measurements.weights
         noted = weights.noted if weights else ()
         bad = sorted((each for each in noted if each.nonfinite), key=lambda each: -each.nonfinite)
-        damaged = [each for each in bad if not _mask(each)]
+        damaged = [each for each in bad if not _mask(each) and not _limit(each)]
+        unbounded = tuple(each.name for each in bad if _limit(each))
         masks = tuple(each.name for each in bad if _mask(each))
         if damaged:
             elements = sum(each.nonfinite for each in damaged)
@@ -88,6 +90,16 @@ class NonFiniteParameter(Rule):
                 measured=(float(len(masks)), 0.0),
                 advice="register a mask with persistent=False: it is no part of a checkpoint",
             )
+        if unbounded:
+            yield self.finding(
+                f"{count(len(unbounded), 'tensor')} of a single infinity, as limits that do not "
+                f"bind are: {', '.join(unbounded[:3])}",
+                ids=unbounded,
+                severity="info",
+                confidence="low",
+                measured=(float(len(unbounded)), 0.0),
+                advice="right for the limit of a clamp; nothing else is meant to be infinite",
+            )
 
 
 def _mask(tensor: Tensor) -> bool:
@@ -96,6 +108,10 @@ def _mask(tensor: Tensor) -> bool:
         and tensor.zeros > 0
         and tensor.zeros + tensor.nonfinite == tensor.elements
     )
+
+
+def _limit(tensor: Tensor) -> bool:
+    return tensor.elements == tensor.nonfinite == 1 and tensor.nans == 0
 
 
 def _place(tensor: Tensor) -> str:

@@ -47,3 +47,11 @@ def test_what_is_said() -> None:
     assert (finding.value, finding.threshold) == (5e5, 1e4)
     assert finding.ids == ("layers.3.norm", "layers.4.norm")
     assert "eps 1e-12" in finding.message and "2 norms, layers 3-4" in finding.message
+
+
+def test_where_the_typical_input_is_constant_another_rule_warns() -> None:
+    seen = sizes({3: (1e6, 1e6)})
+    inputs = dict(seen.measurements.norms)
+    inputs["layers.3.norm"] = replace(inputs["layers.3.norm"], constant=41)
+    constant = replace(seen, measurements=replace(seen.measurements, norms=inputs))
+    assert one(constant, "ND502").severity == "info"

@@ -65,3 +65,11 @@ def test_what_is_no_mask_is_an_error_beside_it() -> None:
     )
     error, info = found(seen, "ND203")
     assert error.ids == ("fc.weight", "norm.weight") and info.ids == ("attn.mask",)
+
+
+def test_a_single_infinity_is_a_limit_and_a_nan_is_none() -> None:
+    limit = tensor("layers.0.input_min", 1, shape=(), nans=0)
+    finding = one(stored(limit), "ND203")
+    assert (finding.severity, finding.ids) == ("info", ("layers.0.input_min",))
+    for broken in (tensor("a", 1, shape=(), nans=1), tensor("b", 1, shape=()), tensor("c", 1)):
+        assert one(stored(broken), "ND203").severity == "error"
