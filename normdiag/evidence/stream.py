@@ -85,6 +85,19 @@ class AddMeasurement:
 
 
 @record
+class Phase:
+    """A run of adds whose norms grow by one factor."""
+
+    first: int
+    last: int
+    """Depths of the adds where it begins and ends, that one included."""
+    factor: float
+    """Per add."""
+    step: float | None
+    """By which factor the fit changes where the phase begins; null for the first one."""
+
+
+@record
 class Growth:
     """The law of ||y|| with depth, by AICc on log mean norms, position 0 left out."""
 
@@ -97,6 +110,8 @@ class Growth:
     total: float
     """out_norm of the last add / out_norm of the first."""
     runner_up: str | None = None
+    phases: tuple[Phase, ...] = ()
+    """Where the law is off by 5 % or more and runs of adds, each geometric, do better."""
     init_total: float | None = None
     """`total` of the same architecture at random initialisation, seeded, on the first sequence."""
     init_note: str | None = None

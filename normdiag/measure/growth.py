@@ -10,9 +10,10 @@ from statistics import median
 
 import numpy as np
 
-from normdiag.evidence.stream import Growth
+from normdiag.evidence.stream import Growth, Phase
 from normdiag.measure.stream import AddStream
 from normdiag.numerics.growth_law import fit
+from normdiag.numerics.growth_phases import phases
 
 
 def grow(adds: Sequence[AddStream]) -> Growth | None:
@@ -20,7 +21,8 @@ def grow(adds: Sequence[AddStream]) -> Growth | None:
     means = [add.growing_norm() for add in adds]
     if len(means) < 2 or not all(np.isfinite(means)) or min(means) <= 0:
         return None
-    verdict = fit(np.array(means))
+    norms = np.array(means)
+    verdict = fit(norms)
     sinks = [ratio for ratio in (add.sink_ratio() for add in adds) if ratio is not None]
     return Growth(
         law=verdict.law,
@@ -29,6 +31,10 @@ def grow(adds: Sequence[AddStream]) -> Growth | None:
         confidence=verdict.confidence,
         total=means[-1] / means[0],
         runner_up=verdict.runner_up,
+        phases=tuple(
+            Phase(first=p.first, last=p.last, factor=p.factor, step=p.step)
+            for p in phases(norms, verdict)
+        ),
         pace=_pace([add.update_ratio() for add in adds]),
         sink_ratio=max(sinks, default=None),
     )

@@ -47,6 +47,8 @@ class Fit:
     rate_error: float
     """Standard error, widened where neighbouring residuals are correlated."""
     aicc: float
+    misfit: float
+    """Root mean square of the residuals of the log norms."""
     total: float
     """By which factor the fitted curve changes from the first add to the last."""
 
@@ -130,18 +132,19 @@ def _without_twin(fits: list[Fit]) -> list[Fit]:
 
 
 def _constant(y: Numbers) -> Fit:
-    return Fit("constant", math.nan, math.nan, _aicc(_centred(y), 2), 1.0)
+    return Fit("constant", math.nan, math.nan, _aicc(_centred(y), 2), _rms(_centred(y)), 1.0)
 
 
 def _geometric(y: Numbers) -> Fit:
     slope, error, residual = _line(np.arange(len(y), dtype=np.float64), y)
     factor = math.exp(slope)
-    return Fit("geometric", factor, factor * error, _aicc(residual, 3), factor ** (len(y) - 1))
+    total = factor ** (len(y) - 1)
+    return Fit("geometric", factor, factor * error, _aicc(residual, 3), _rms(residual), total)
 
 
 def _power(y: Numbers) -> Fit:
     exponent, error, residual = _line(np.log1p(np.arange(len(y))), y)
-    return Fit("power", exponent, error, _aicc(residual, 3), len(y) ** exponent)
+    return Fit("power", exponent, error, _aicc(residual, 3), _rms(residual), len(y) ** exponent)
 
 
 def _additive(y: Numbers) -> Fit:
@@ -162,7 +165,7 @@ def _additive(y: Numbers) -> Fit:
     b, left = math.exp(log_b), residual(log_b)
     slope = 0.5 * depth / (1 + b * depth)
     error = _standard_error(_centred(slope), left)
-    return Fit("additive", b, error, _aicc(left, 3), math.sqrt(1 + b * depth[-1]))
+    return Fit("additive", b, error, _aicc(left, 3), _rms(left), math.sqrt(1 + b * depth[-1]))
 
 
 def _golden(cost: Callable[[float], float], low: float, high: float) -> float:
@@ -195,6 +198,10 @@ def _centred(values: Numbers) -> Numbers:
     return centred
 
 
+def _rms(residual: Numbers) -> float:
+    return math.sqrt(float(residual @ residual) / len(residual))
+
+
 def _standard_error(x: Numbers, residual: Numbers) -> float:
     """Of the coefficient of x (centred), as if residuals were a first-order autoregression."""
     noise = max(float(residual @ residual) / (len(residual) - 2), _NOISE**2)
@@ -206,6 +213,13 @@ def _standard_error(x: Numbers, residual: Numbers) -> float:
 
 
 def _aicc(residual: Numbers, parameters: int) -> float:
-    n, k = len(residual), parameters
-    mean_square = max(float(residual @ residual) / n, _NOISE**2)
+    return aicc_of(float(residual @ residual), len(residual), parameters)
+
+
+def aicc_of(square_sum: float, points: int, parameters: int) -> float:
+    """Of a fit that leaves this sum of squares; the variance of the noise is a parameter."""
+    n, k = points, parameters
+    if n <= k + 1:
+        return math.inf
+    mean_square = max(square_sum / n, _NOISE**2)
     return n * math.log(mean_square) + 2 * k + 2 * k * (k + 1) / (n - k - 1)

@@ -18,12 +18,14 @@ from sample_models import theory
 
 
 class Turning(nn.Module):
-    """x + r R x, R a quarter turn in every pair of channels: writes orthogonal to the stream."""
+    """x + r R x, R a quarter turn in every pair of channels: writes orthogonal to the stream, of
+    the size that makes it `factors` times as long."""
 
-    def __init__(self, ratio: float, layers: int) -> None:
+    def __init__(self, factors: list[float]) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(2, 2, bias=False) for _ in range(layers))
-        for layer in self.layers:
+        self.layers = nn.ModuleList(nn.Linear(2, 2, bias=False) for _ in factors)
+        for factor, layer in zip(factors, self.layers, strict=True):
+            ratio = math.sqrt(factor**2 - 1)
             layer.weight = nn.Parameter(ratio * torch.tensor([[0.0, -1.0], [1.0, 0.0]]))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -36,7 +38,7 @@ class Turning(nn.Module):
 def test_t14_block_influence_is_growth_where_writes_are_orthogonal(factor: float) -> None:
     """BI = 1 - 1/g, angular distance arccos(1/g) / pi (1e-3 at d = 4096), and the growth is g."""
     x = torch.randn(1, 8, 4096, generator=torch.Generator().manual_seed(0))
-    model = Turning(math.sqrt(factor**2 - 1), layers=40)
+    model = Turning([factor] * 40)
     measured = normdiag.inspect(model, inputs=x, measure=("stream",)).measurements
     assert len(measured.layers) == 40
     for layer in measured.layers.values():
@@ -45,6 +47,17 @@ def test_t14_block_influence_is_growth_where_writes_are_orthogonal(factor: float
     (growth,) = measured.growth.values()
     if factor**39 >= 3:  # less could be any law
         assert growth.law == "geometric" and growth.rate == pytest.approx(factor, rel=1e-4)
+
+
+def test_growth_in_phases_is_told_from_one_law() -> None:
+    """As in GPT-2 XL: 1.045 per layer from layer 5 to 41, faster before and behind."""
+    x = torch.randn(1, 8, 64, generator=torch.Generator().manual_seed(0))
+    model = Turning([1.3] * 5 + [1.045] * 36 + [1.2] * 7)
+    (growth,) = normdiag.inspect(model, inputs=x, measure=("stream",)).measurements.growth.values()
+    assert [p.factor for p in growth.phases] == pytest.approx([1.3, 1.045, 1.2], rel=1e-4)
+    # an add where two lines meet is on both
+    assert [p.first for p in growth.phases] == pytest.approx([0, 4.5, 40.5], abs=0.5)
+    assert [p.last for p in growth.phases] == pytest.approx([3.5, 39.5, 47], abs=0.5)
 
 
 def traces(source: str) -> normdiag.Report:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 
-from normdiag.evidence.stream import Growth
+from normdiag.evidence.stream import Growth, Phase
 from normdiag.render.escape import visible
 from normdiag.render.units import number, percent, times
+
+LEAP = 1.5
+"""A step between two phases is worth a word from this factor on."""
 
 
 def sentence(growth: Growth) -> str:
@@ -23,7 +26,17 @@ def sentence(growth: Growth) -> str:
         said += f". Weight of this law among those tried: {percent(growth.confidence)}"
     if growth.runner_up is not None:
         said += f"; next best: {visible(growth.runner_up)}"
+    if growth.phases:
+        said += f". In phases: {', '.join(map(_phase, growth.phases))}"
     return said
+
+
+def _phase(phase: Phase) -> str:
+    is_one = phase.first == phase.last
+    where = f"add {phase.first}" if is_one else f"adds {phase.first}-{phase.last}"
+    step = 1.0 if phase.step is None else phase.step
+    leap = "" if 1 / LEAP < step < LEAP else f"a leap of {times(step)}, "
+    return f"{leap}×{number(phase.factor, 4)} per add in {where}"
 
 
 def _law(growth: Growth) -> str:

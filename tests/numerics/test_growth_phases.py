@@ -1,0 +1,104 @@
+"""Phases of synthetic streams, and none where one law holds."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from normdiag.numerics.growth_law import fit
+from normdiag.numerics.growth_phases import Phase, phases
+
+Numbers = npt.NDArray[np.float64]
+
+
+def stream(steps: list[float], noise: float, seed: int = 0) -> Numbers:
+    """The norms that grow by these factors one after the other."""
+    y = np.cumsum([0.0, *np.log(steps)])
+    return np.exp(y + noise * np.random.default_rng(seed).standard_normal(len(y)))
+
+
+def found(norms: Numbers) -> tuple[Phase, ...]:
+    return phases(norms, fit(norms))
+
+
+THREE = [1.3] * 5 + [1.045] * 36 + [1.2] * 6
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.03, 0.05])
+def test_three_phases_under_noise(noise: float) -> None:
+    for seed in range(50):
+        each = found(stream(THREE, noise, seed))
+        assert len(each) == 3
+        assert [p.factor for p in each] == pytest.approx([1.3, 1.045, 1.2], abs=0.1)
+        assert each[1].factor == pytest.approx(1.045, abs=0.005)
+        assert abs(each[1].first - 5.5) <= 1.5 and abs(each[2].first - 41.5) <= 2.5
+
+
+def test_one_write_that_doubles_the_stream_is_a_step() -> None:
+    before, behind = found(stream([1.01] * 20 + [2.2] + [1.02] * 20, 0.0))
+    assert (before.first, before.last, behind.first, behind.last) == (0, 20, 21, 41)
+    assert (before.factor, behind.factor, behind.step) == pytest.approx((1.01, 1.02, 2.2), rel=1e-9)
+    assert before.step is None
+
+
+def test_the_first_add_may_stand_alone() -> None:
+    first, rest = found(stream([15.0] + [1.03] * 30, 0.0))
+    assert (first.first, first.last, first.factor) == (0, 0, 1.0)
+    assert (rest.factor, rest.step) == pytest.approx((1.03, 15.0), rel=1e-9)
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.05])
+@pytest.mark.parametrize(
+    "curve",
+    [
+        lambda n: n * math.log(1.045),
+        lambda n: -n * math.log(1.1),
+        lambda n: 0.5 * np.log1p(3 * n),
+        lambda n: np.log1p(n),
+        lambda n: 0.0 * n,
+    ],
+    ids=["geometric", "shrinking", "additive", "power", "constant"],
+)
+@pytest.mark.parametrize("adds", [5, 12, 48, 96])
+def test_one_law_has_no_phases(curve, adds: int, noise: float) -> None:
+    for seed in range(20):
+        drawn = np.random.default_rng(seed).standard_normal(adds)
+        assert found(np.exp(curve(np.arange(adds, dtype=np.float64)) + noise * drawn)) == ()
+
+
+def test_a_law_that_is_nearly_right_is_let_be() -> None:
+    """A wave of 4 % around it: a split follows it, and says nothing."""
+    depth = np.arange(60)
+    assert found(np.exp(0.045 * depth + 0.04 * np.sin(depth / 8))) == ()
+    assert found(np.exp(0.045 * depth + 0.4 * np.sin(depth / 8))) != ()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_split_is_the_best_one(seed: int) -> None:
+    """Against all splits into two runs, each fitted by numpy."""
+    y = np.log(stream([1.02] * 12 + [1.25] * 12, 0.1, seed))
+    each = found(np.exp(y))
+
+    def left(run: Numbers) -> float:
+        x = np.arange(len(run))
+        return float(np.square(run - np.polyval(np.polyfit(x, run, 1), x)).sum())
+
+    cost = {at: left(y[:at]) + left(y[at:]) for at in range(3, len(y) - 2)}
+    if len(each) == 2 and each[1].first >= 3:
+        assert each[1].first == min(cost, key=cost.__getitem__)
+    else:
+        assert each == ()
+
+
+def test_the_scale_does_not_matter() -> None:
+    small, large = found(1e-30 * stream(THREE, 0.02)), found(1e30 * stream(THREE, 0.02))
+    assert [(p.first, p.last) for p in small] == [(p.first, p.last) for p in large]
+    assert [p.factor for p in small] == pytest.approx([p.factor for p in large])
+
+
+@pytest.mark.parametrize("adds", [1, 2, 4])
+def test_too_few_adds(adds: int) -> None:
+    assert found(np.exp(np.arange(adds, dtype=np.float64))) == ()
