@@ -27,7 +27,10 @@ BASES = {
 _STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _ENDS = 2
 """Adds that are shown at either end of the stream and on either side of where it parts."""
+_PLACES = 4
+"""Sites that are listed of those where a difference is the same."""
 _LONGEST = 1500
+"""Characters of a message that is shown whole."""
 _SHOWN = 12
 """A stream of so many adds is shown whole."""
 
@@ -37,7 +40,7 @@ def render_text(comparison: Comparison, console: Console, options: Options) -> N
     page = Page(width=console.width, all_rows=options.all_rows)
     parts = (
         *_sides(comparison),
-        *_differences(comparison),
+        *_differences(comparison, page),
         *_stream(comparison, page),
         *_changes(comparison),
     )
@@ -89,7 +92,7 @@ def _sides(comparison: Comparison) -> Iterator[RenderableType]:
     yield facts(rows)
 
 
-def _differences(comparison: Comparison) -> Iterator[RenderableType]:
+def _differences(comparison: Comparison, page: Page) -> Iterator[RenderableType]:
     found = comparison.differences
     yield heading("Differences", "" if found else "none")
     for difference in found:
@@ -98,6 +101,13 @@ def _differences(comparison: Comparison) -> Iterator[RenderableType]:
             f"  {difference.kind}: {_whole(difference.message)}",
         )
         yield prose(text)
+        others = (difference.a or difference.b)[1:]
+        if difference.kind == "moved-layers":  # its message names both
+            continue
+        listed = others if page.all_rows else others[:_PLACES]
+        if listed:
+            more = f" and {len(others) - len(listed)} more" if len(others) > len(listed) else ""
+            yield prose(f"also at {', '.join(map(visible, listed))}{more}", QUIET, indent=4)
 
 
 def _stream(comparison: Comparison, page: Page) -> Iterator[RenderableType]:
