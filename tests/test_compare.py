@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -381,3 +383,24 @@ def test_what_has_no_structure_is_refused(tmp_path: Any, original: Any) -> None:
     target = str(tmp_path / "model.safetensors")
     with pytest.raises(UsageError, match="has no structure"):
         normdiag.compare(target, target, weights_only=True)
+
+
+def test_one_model_is_in_memory_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "built.py").write_text("models = []\nalive = []\n", encoding="utf-8")
+    (tmp_path / "factory.py").write_text(
+        "import weakref\n"
+        "import built\n"
+        "from sample_models import pre_norm\n"
+        "def build():\n"
+        "    built.alive.append(sum(model() is not None for model in built.models))\n"
+        "    model, inputs = pre_norm.build(layers=3)\n"
+        "    built.models.append(weakref.ref(model))\n"
+        "    return model, inputs\n",
+        encoding="utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    target = f"{tmp_path / 'factory.py'}:build"
+    comparison = normdiag.compare(target, target, measure=("stream",))
+    assert comparison.basis == "values"
+    assert comparison.differences == ()
+    assert importlib.import_module("built").alive == [0, 0]
