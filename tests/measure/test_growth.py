@@ -75,8 +75,27 @@ class TestYardstick:
         assert made is not model and not made.training
         assert made.config is not model.config
 
-    def test_it_has_the_precision_of_the_model(self) -> None:
-        assert at_initialisation(trained().to(torch.bfloat16), 0).dtype == torch.bfloat16
+    def test_it_has_the_precision_of_the_model_or_half_of_it_where_that_is_large(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for dtype in (torch.float32, torch.float16):
+            assert at_initialisation(trained().to(dtype), 0).dtype == dtype
+        monkeypatch.setattr(initial, "HALF", 1000)
+        assert at_initialisation(trained(), 0).dtype == torch.bfloat16
+        assert at_initialisation(trained().to(torch.float16), 0).dtype == torch.float16
+
+    def test_in_half_of_it_the_growth_is_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        model, inputs = trained(), {"input_ids": torch.randint(64, (1, 60))}
+
+        def total() -> float:
+            seen = normdiag.inspect(model, inputs=inputs, measure=("stream",))
+            (growth,) = seen.measurements.growth.values()
+            assert growth.init_total is not None
+            return growth.init_total
+
+        whole = total()
+        monkeypatch.setattr(initial, "HALF", 1000)
+        assert total() == pytest.approx(whole, rel=2e-3)
 
     def test_where_nothing_tells_how_to_build_it_the_reason_is_given(self) -> None:
         class Block(nn.Module):

@@ -195,9 +195,12 @@ class Case:
 
     def at_initialisation(self) -> Case:
         """The same with newly drawn weights, on the first sequence."""
+        is_large = sum(p.numel() for p in self.model.parameters()) > 1 << 26
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
+            torch.set_default_dtype(torch.bfloat16 if is_large else torch.float32)
             model = type(self.model)(deepcopy(self.model.config)).eval()
+            torch.set_default_dtype(torch.float32)
         first = {name: value[:1] for name, value in self.batches[0].items()}
         return replace(self, model=model, batches=[first])
 
