@@ -225,6 +225,21 @@ class TestRemedy:
         fitted = again.formats["float16"].headroom
         assert fitted is not None and 2 <= fitted < 4
 
+    def test_with_epsilon_times_its_square_nothing_changes(self) -> None:
+        """A power of two is exact in every product: equal to the last bit."""
+        model, x = large_stream.build()
+        factor = of(model, x).formats["float16"].remedies["blocks"].factor
+        assert factor is not None
+        scaled = copy.deepcopy(model)
+        with torch.no_grad():
+            for module in scaled.modules():
+                if isinstance(module, nn.LayerNorm):
+                    module.eps *= factor**2
+                elif isinstance(module, nn.Linear):
+                    module.weight.mul_(factor)
+                    module.bias.mul_(factor)
+            torch.testing.assert_close(scaled(factor * x), model(x), rtol=1e-6, atol=1e-6)
+
     def test_the_share_of_epsilon_is_what_the_scaled_model_shows(self) -> None:
         model, x = large_stream.build()
         remedy = of(model, x).formats["float16"].remedies["blocks"]

@@ -48,9 +48,10 @@ class OverflowRisk(Rule):
     Run it in bfloat16. Or scale the stream down by the power of two that the finding names:
     multiply the embedding and all that branches write (output projections with their biases, or
     the gains of output norms) by it. This changes nothing but epsilon's share where every reader
-    of the stream is a norm, and the finding says so, with that share. Or keep the stream in
-    float32 from the layer that it names. A product inside a branch: divide one factor's weights by
-    a power of two and multiply the next matrix by it.
+    of the stream is a norm, and the finding says so, with that share; with epsilon times the
+    square of that power it changes nothing at all. Or keep the stream in float32 from the layer
+    that it names. A product inside a branch: divide one factor's weights by a power of two and
+    multiply the next matrix by it.
 
     ## When it is wrong
 
@@ -157,8 +158,12 @@ def _remedy(stack: str, remedy: Remedy | None) -> str:
     if remedy.factor is None:
         return f"run it in bfloat16, or {stay}: a norm does not stand before every reader"
     power = round(math.log2(remedy.factor))
-    most = None if remedy.eps_share is None else remedy.eps_share.max
-    share = "" if most is None else f" (eps share at most {number(most)})"
+    share = ""
+    if remedy.eps_share is not None:
+        share = (
+            f" (eps share at most {number(remedy.eps_share.max)}; unchanged with epsilon times "
+            f"2^{2 * power})"
+        )
     return (
         f"run it in bfloat16; or multiply all that is written to the stream of {stack} by "
         f"{number(remedy.factor)} = 2^{power}, which its norms undo{share}; or {stay}"
