@@ -53,7 +53,8 @@ class GeometricGrowth(Rule):
     laws are fitted to its logarithm against depth: constant, additive variance sqrt(1 + b l),
     geometric g^l, and power; the corrected Akaike criterion chooses. The finding needs the
     geometric law, a factor that lies above the threshold by twice its standard error (a single
-    jump is no growth per layer), and a total, last add over first, above the other threshold.
+    jump is no growth per layer), and a total, last add over first, above the other threshold: in
+    the mean over tokens and for the median token, since a few massive tokens (ND304) are no growth.
 
     Where the adds are too few to tell the law, the factor is the mean one, total^(1/(adds - 1)),
     no single add may make up more than half of the growth, and the confidence is low.
@@ -119,7 +120,9 @@ class GeometricGrowth(Rule):
         for stack in evidence.architecture.stacks:
             growth = evidence.measurements.growth.get(stack.id)
             adds = [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
-            if growth is None or len(adds) < 2 or growth.total <= limits["total"]:
+            if growth is None or len(adds) < 2:
+                continue
+            if min(growth.total, _of_median_token(evidence, adds)) <= limits["total"]:
                 continue
             rate = _rate(evidence, growth, adds)
             if rate.least > limits["rate"]:
@@ -172,6 +175,14 @@ def _rate(evidence: Evidence, growth: Growth, adds: list[ResidualAdd]) -> Rate:
         law="the mean factor, since the adds are too few to tell the law",
         confidence="low",
     )
+
+
+def _of_median_token(evidence: Evidence, adds: list[ResidualAdd]) -> float:
+    """Last add over first of the median ||y||; infinite where that is not known."""
+    ordered = sorted(adds, key=lambda add: add.depth)
+    stream = evidence.measurements.stream
+    first, last = (stream[add.id].out_norm.median for add in (ordered[0], ordered[-1]))
+    return last / first if first > 0 else math.inf
 
 
 def _largest_step(evidence: Evidence, adds: list[ResidualAdd]) -> float:

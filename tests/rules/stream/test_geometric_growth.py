@@ -62,8 +62,15 @@ def test_what_is_not_this_defect_is_silent(healthy: dict) -> None:
 
 
 def test_a_guess_is_called_one() -> None:
-    assert one(grown(layers=8), "ND401").confidence == "medium"
+    assert one(grown(8, sizes=[2.0**k for k in range(8)]), "ND401").confidence == "medium"
     assert one(grown(confidence=0.7), "ND401").confidence == "medium"
+
+
+def test_a_few_massive_tokens_are_no_growth() -> None:
+    """The mean over tokens is theirs; the median token hardly grows."""
+    seen = grown(12, sizes=[3.4 * 1.12**k for k in range(12)], total=32.07)
+    assert found(seen, "ND401") == ()
+    assert one(grown(12, sizes=[3.4 * 1.4**k for k in range(12)], total=32.07), "ND401")
 
 
 class TestTooFewAddsToTellTheLaw:
