@@ -226,7 +226,6 @@ class TestRemedy:
         assert fitted is not None and 2 <= fitted < 4
 
     def test_with_epsilon_times_its_square_nothing_changes(self) -> None:
-        """A power of two is exact in every product: equal to the last bit."""
         model, x = large_stream.build()
         factor = of(model, x).formats["float16"].remedies["blocks"].factor
         assert factor is not None
