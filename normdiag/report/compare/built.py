@@ -61,15 +61,17 @@ def _unpaired(sides: Sides, a: Stack, b: Stack) -> str:
     layers = sides.pairing.layers[a.id]
     left = [i for i in range(a.layers) if i not in layers]
     more = [i for i in range(b.layers) if i not in layers.values()]
-    said = [f"layer {_numbers(left)} of A"] if left else []
-    said += [f"layer {_numbers(more)} of B"] if more else []
+    said = [f"{_numbers(left)} of A"] if left else []
+    said += [f"{_numbers(more)} of B"] if more else []
     how = ", lined up by what they hold" if any(i != j for i, j in layers.items()) else ""
     return f": {' and '.join(said)} without counterpart{how}" if said else ""
 
 
 def _numbers(layers: list[int]) -> str:
     is_run = len(layers) > 2 and layers[-1] - layers[0] == len(layers) - 1
-    return f"{layers[0]} to {layers[-1]}" if is_run else ", ".join(map(str, layers))
+    noun = "layer" if len(layers) == 1 else "layers"
+    listed = f"{layers[0]} to {layers[-1]}" if is_run else ", ".join(map(str, layers))
+    return f"{noun} {listed}"
 
 
 def _adds(sides: Sides) -> Iterator[Found]:

@@ -117,7 +117,8 @@ def _headline(
         if not effects:
             return _nothing(stream, sides.rounding)
         return f"{effects}; {_where_to_look(part)}"
-    more = f" (and {len(causes) - 1} more)" if len(causes) > 1 else ""
+    rest = len(causes) - 1
+    more = f" (and {rest} more {'difference' if rest == 1 else 'differences'})" if rest else ""
     cause = causes[0].message + more
     if part is None:
         return f"{cause}; the stream stays the same within rounding" if stream else cause

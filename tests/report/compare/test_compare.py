@@ -161,7 +161,7 @@ def test_causes_come_in_the_order_of_the_forward() -> None:
     other = with_norms(other, at("model.norm", kind="layernorm"))
     assert [each[2][0] for each in told(llama(), other)] == [early, late, "model.norm"]
     assert compare(llama(), other).headline.startswith(f"the gain differs at {early}")
-    assert "(and 2 more)" in compare(llama(), other).headline
+    assert "(and 2 more differences)" in compare(llama(), other).headline
 
 
 class TestTheStream:
@@ -238,7 +238,7 @@ class TestLayers:
     def test_the_first_ones_are_compared_where_nothing_tells_them_apart(self) -> None:
         comparison = compare(llama(4), llama(6))
         assert [d.kind for d in comparison.differences] == ["layers"]
-        assert "4 layers in A and 6 in B: layer 4, 5 of B without" in comparison.headline
+        assert "4 layers in A and 6 in B: layers 4, 5 of B without" in comparison.headline
         assert len(comparison.stream) == 8
 
     def test_another_number_of_adds_is_told_beside_them(self) -> None:
