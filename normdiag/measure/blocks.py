@@ -17,6 +17,7 @@ from normdiag.evidence.blocks import Block
 from normdiag.evidence.coverage import Skipped
 from normdiag.evidence.stream import Position
 from normdiag.measure.block_numbers import Place, disagreement, from_matrix, from_products
+from normdiag.measure.copies import Sums, copied, jacobian
 from normdiag.measure.paths import Path, after
 from normdiag.measure.points import Point, points_of
 from normdiag.measure.spans import Span
@@ -30,6 +31,10 @@ POSITIONS = 8
 """Tokens of the probe: the cost of a dense Jacobian grows with each."""
 WIDEST, MOST_WORK = 1024, 8 * 1024**3
 """Dense up to this width H, and while H^3 tokens, to which its cost is proportional, is no more."""
+_NEAR = 1e-4
+"""How far a Jacobian from copies may be off, relative to its singular values' mean."""
+_WORTH = 1 << 30
+"""Products of H^3, tokens and adds from which a forward of copies is worth while."""
 
 
 class _ImpossibleError(Exception):
@@ -52,9 +57,12 @@ def measure_blocks(
     blocks: dict[str, Block] = {}
     left_out: dict[str, list[str]] = {}
     try:
-        with tapped(model, short) as taps:
+        sums = Sums()
+        with tapped(model, short, sums) as taps:
+            worth = short is not batch and any(_is_work(s) for s in taps.stacks)
+            copies = copied(model, short, taps, sums) if worth else {}
             for name, stack in taps.sites.stacks.items():
-                found = _Stack(taps, name, stack, start, advance)
+                found = _Stack(taps, name, stack, start, advance, copies.get(name, []))
                 found.measure()
                 blocks |= found.blocks
                 for span, why in found.left_out.items():
@@ -70,6 +78,11 @@ def steps(architecture: Architecture) -> int:
     """How many spans there are."""
     adds = architecture.residual_adds
     return len(adds) + len({(a.stack, a.layer) for a in adds}) + len(architecture.stacks)
+
+
+def _is_work(stack: StackFacts) -> bool:
+    width = stack.chain.width
+    return width <= WIDEST and width**3 * POSITIONS * len(stack.adds) > _WORTH
 
 
 def _listed(names: list[str]) -> str:
@@ -97,6 +110,8 @@ class _Stack:
     start: Position
     """The probe's first token."""
     advance: Callable[[], None]
+    copies: list[Point | str]
+    """The points among copies of the token, where there are any."""
     blocks: dict[str, Block] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     """Why, by id."""
@@ -140,11 +155,11 @@ class _Stack:
         try:
             span = self._span(cut)
             place = self._place(cut, span)
-            path = self._path(span, cut, parts)
-            if path is None:
+            held = self._held(span, cut, parts)
+            if held is None:
                 self.blocks[cut.id] = from_products(span, place)
             else:
-                off = 0.0 if path is not parts else disagreement(span, path.jacobian)
+                path, off = held
                 self.blocks[cut.id] = from_matrix(path.jacobian, place, span.dtype, off)
         except _ImpossibleError as error:
             self.left_out[cut.id] = str(error)
@@ -172,16 +187,32 @@ class _Stack:
             raise _ImpossibleError("the derivative is not finite there")
         return span
 
-    def _path(self, span: Span, cut: _Cut, parts: Path | None) -> Path | None:
-        """The Jacobian that the parts make, or its own; None where it is too large to be held."""
+    def _held(self, span: Span, cut: _Cut, parts: Path | None) -> tuple[Path, float] | None:
+        """The Jacobian and how far off it may be; None where it is too large to be held."""
         if span.width > WIDEST or span.width**3 * span.end.rows > MOST_WORK:
             return None
         if parts is not None and parts.is_whole:
-            return parts
+            return parts, disagreement(span, parts.jacobian)
         if cut.span == "stack":
             return None
         leaves, returns = span.isolation()
-        return Path(span.dense(), leaves, returns)
+        if not (leaves or returns):
+            alone = self._alone(span, cut)
+            if alone is not None:
+                return alone
+        return Path(span.dense(), leaves, returns), 0.0
+
+    def _alone(self, span: Span, cut: _Cut) -> tuple[Path, float] | None:
+        """From copies of the token, where their Jacobian proves to be that of the span."""
+        ends = self.copies[cut.first : cut.last + 1]
+        if not ends or isinstance(ends[0], str) or isinstance(ends[-1], str):
+            return None
+        found = jacobian(ends[0], ends[-1])
+        if found is None:
+            return None
+        off = disagreement(span, found)
+        rms = float(found.square().mean(0).sum().sqrt())
+        return (Path(found, False, False), off) if off < _NEAR * rms else None
 
     def _place(self, cut: _Cut, span: Span) -> Place:
         adds = self.stack.adds

@@ -48,6 +48,15 @@ class Point:
         lead = [size for i, size in enumerate(self.shape) if i != self.axis + len(self.shape)]
         return rows.reshape(len(vectors), *lead, self.width).movedim(-1, self.axis)
 
+    def spread(self, rows: torch.Tensor) -> torch.Tensor:
+        """(*shape): (rows, width) as they lie in the value."""
+        lead = [size for i, size in enumerate(self.shape) if i != self.axis + len(self.shape)]
+        return rows.reshape(*lead, self.width).movedim(-1, self.axis)
+
+    def flat(self, value: torch.Tensor) -> torch.Tensor:
+        """(rows, width): the inverse."""
+        return value.movedim(self.axis, -1).reshape(self.rows, self.width)
+
     def at(self, values: torch.Tensor) -> torch.Tensor:
         """(n, width): the token's of `values` (n, *shape)."""
         return values.movedim(self.axis, -1).reshape(len(values), -1, self.width)[:, self.row]

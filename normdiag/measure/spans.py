@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from normdiag.measure.points import Point
-from normdiag.measure.zero_rows import ZeroRows
 from normdiag.numerics.operators import LinearOperator
 
 _CHUNK_ELEMENTS = 1 << 19
@@ -82,7 +81,7 @@ class Span:
         if len(batch) == 1:
             return torch.autograd.grad(*ends, batch[0], retain_graph=True)[0][None]
         try:
-            with warnings.catch_warnings(), ZeroRows():  # type: ignore[no-untyped-call]
+            with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of operations that torch batches one by one
                 together = torch.autograd.grad(
                     *ends, batch, retain_graph=True, is_grads_batched=True

@@ -6,7 +6,7 @@ blocks, the gradient flow and the sensitivities all start here.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -103,8 +103,12 @@ class Taps:
         return node
 
 
+OnAdd = Callable[[AddFound, torch.Tensor], None]
+"""Is told of every residual add as it runs, with its sum."""
+
+
 @contextmanager
-def tapped(model: nn.Module, batch: Batch) -> Iterator[Taps]:
+def tapped(model: nn.Module, batch: Batch, on_add: OnAdd | None = None) -> Iterator[Taps]:
     """Run `model` once with autograd on; derivatives are to be taken inside the context.
 
     Meanwhile every floating parameter and input asks for gradients, attention runs as plain
@@ -121,11 +125,13 @@ def tapped(model: nn.Module, batch: Batch) -> Iterator[Taps]:
         _asking(model),
         allow_mutation_on_saved_tensors(),
     ):
-        yield _run(model, _leaves(batch))
+        yield tapped_again(model, batch, on_add)
 
 
-def _run(model: nn.Module, batch: Batch) -> Taps:
-    observer = _Edges(Reading())
+def tapped_again(model: nn.Module, batch: Batch, on_add: OnAdd | None) -> Taps:
+    """One more forward inside `tapped`, on other inputs."""
+    batch = _leaves(batch)
+    observer = _Edges(Reading(), on_add)
     with Scopes(model) as scopes, sdpa_kernel(SDPBackend.MATH):
         recorder = Recorder(model, scopes, observer)
         bind(recorder, batch)
@@ -172,6 +178,7 @@ class _Edges:
     """
 
     reading: Reading
+    on_add: OnAdd | None = None
     sites: SiteObserver = field(init=False)
     edges: dict[Node, GradientEdge] = field(default_factory=dict)
     _made: dict[Node, ref[torch.Tensor]] = field(default_factory=dict)
@@ -187,7 +194,10 @@ class _Edges:
     def seen(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         for operand, value in zip(node.args, args, strict=False):
             self._keep(operand, value)
+        known = len(self.reading.adds)
         self.sites.seen(node, args, output)
+        if self.on_add is not None and len(self.reading.adds) > known:
+            self.on_add(self.reading.adds[-1], output)
         if node.is_data and node.is_floating:
             self._made[node] = ref(output)
 
