@@ -23,7 +23,7 @@ def compare(
     judging: Judging,
     output: Output,
 ) -> None:
-    """Say what differs between two models, or two reports, and where their streams part.
+    """Say what differs between two models, and where their streams part.
 
     Two models are run on the same inputs, one after the other, and compared value by value; reports
     by the numbers they hold, which needs no torch. Norms and adds are matched by name or, in
