@@ -32,6 +32,11 @@ def _differences(
         allowed = max([RELATIVE * abs(expected), *(absolute.get(part, 0.0) for part in path)])
         if not isinstance(actual, float | int) or not abs(actual - expected) <= allowed:
             yield f"{here}: {actual!r}, expected {float(expected)!r} +- {allowed:.1e}"
+    elif isinstance(expected, list) and any(isinstance(each, dict) for each in expected):
+        if len(actual) != len(expected):
+            yield f"{here}: {actual!r}, expected {expected!r}"
+        for place, pair in enumerate(zip(actual, expected, strict=False)):
+            yield from _differences(*pair, absolute, (*path, str(place)))
     elif isinstance(expected, list | tuple):
         if list(actual) != list(expected):
             yield f"{here}: {actual!r}, expected {list(expected)!r}"

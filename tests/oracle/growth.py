@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.oracle.numbers import Numbers
+from tests.oracle.phases import phases_of
 from tests.oracle.taps import Array
 
 LEAD = 4.0
@@ -53,11 +54,14 @@ def law_of(means: Array) -> Numbers:
     total = means[-1] / means[0]
     unknown = {"law": "undecided", "rate": None, "rate_error": None, "confidence": None}
     if len(means) < 5:
-        return {**unknown, "runner_up": None, "total": total}
+        return {**unknown, "runner_up": None, "total": total, "phases": []}
     curves = _curves(np.log(means))
     found = _verdict(curves)
+    best = curves[0]
+    off = np.sqrt(np.mean(best.residual**2))
+    phases = phases_of(np.log(means), best.aicc, off)
     if found is None:
-        return {**unknown, "runner_up": curves[0].law, "total": total}
+        return {**unknown, "runner_up": best.law, "total": total, "phases": phases}
     weights = np.exp([(curves[0].aicc - curve.aicc) / 2 for curve in curves])
     others = [curve.law for curve in curves if curve is not found]
     grows = found.law != "constant"
@@ -68,6 +72,7 @@ def law_of(means: Array) -> Numbers:
         "confidence": weights[curves.index(found)] / weights.sum(),
         "runner_up": others[0],
         "total": total,
+        "phases": phases,
     }
 
 
