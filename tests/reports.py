@@ -56,7 +56,7 @@ def llama(layers: int = 24) -> Report:
         stream[massive], max_abs=812.5, cosine=typical(-0.62), sink_ratio=39.0
     )
     for site in adds:
-        part = Contribution(signed=0.9**site.depth / 12, energy=0.9**site.depth / 11)
+        part = Contribution(signed=0.9**site.depth / 12, energy=0.9**site.depth / 11, tokens=40)
         stream[site.id] = replace(stream[site.id], contribution=part)
     seen = {site.id: norm_measurement(2e-4 * 1.4**place) for place, site in enumerate(norms)} | {
         "model.norm": norm_measurement(40.0)
@@ -73,7 +73,7 @@ def llama(layers: int = 24) -> Report:
         over_init=3.1,
         pace=1.7,
         sink_ratio=39.0,
-        start=Contribution(signed=0.02, energy=0.03),
+        start=Contribution(signed=0.02, energy=0.03, tokens=40),
     )
     return Report.from_evidence(
         Evidence(

@@ -27,6 +27,8 @@ class Contribution:
     """<u, x_L> / ||x_L||^2: below 0 where the write was taken back later."""
     energy: float
     """||u||^2 / sum over the start and all writes of the same."""
+    tokens: int
+    """How many of the first sequence; its first one is left out."""
 
 
 @record

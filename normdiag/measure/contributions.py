@@ -66,7 +66,8 @@ def _shares(parts: Sequence[torch.Tensor], last: AddRecord) -> Ledger | None:
     if not abs(float(signed.sum()) - 1) <= BALANCE:
         return None
     start, *writes = (
-        Contribution(signed=float(s), energy=float(e)) for s, e in zip(signed, energy, strict=True)
+        Contribution(signed=float(s), energy=float(e), tokens=len(end))
+        for s, e in zip(signed, energy, strict=True)
     )
     return Ledger(start, tuple(writes))
 

@@ -53,6 +53,7 @@ def assert_shares(measured, parts: list[torch.Tensor], rtol: float) -> None:
     signed, energy = shares(parts)
     np.testing.assert_allclose([c.signed for c in found], signed, rtol=rtol, atol=rtol / 100)
     np.testing.assert_allclose([c.energy for c in found], energy, rtol=rtol)
+    assert {c.tokens for c in found} == {len(parts[0]) - 1}
     np.testing.assert_allclose(sum(c.signed for c in found), 1, rtol=1e-4)
     np.testing.assert_allclose(sum(c.energy for c in found), 1, rtol=1e-12)
 

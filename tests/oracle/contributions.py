@@ -20,7 +20,10 @@ def shares(start: Tokens, writes: Sequence[Tokens]) -> list[Numbers]:
     signed = [((part * end).sum(-1) / (end * end).sum(-1)).mean() for part in parts]
     energies = np.array([(part * part).sum(-1) for part in parts])
     energy = (energies / energies.sum(0)).mean(-1)
-    return [{"signed": s, "energy": e} for s, e in zip(signed, energy, strict=True)]
+    tokens = int(keep.sum())
+    return [
+        {"signed": s, "energy": e, "tokens": tokens} for s, e in zip(signed, energy, strict=True)
+    ]
 
 
 def sink_ratio(y: Tokens) -> float:

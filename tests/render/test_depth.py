@@ -28,7 +28,9 @@ def test_the_largest_writers_are_named_with_their_sign() -> None:
         taken_back, contribution=replace(taken_back.contribution, signed=-0.5)
     )
     found = said(replace(report, measurements=replace(report.measurements, stream=stream)))
-    assert "last value: -50% model.layers.1/add#0, +8.3% model.layers.0/add#0" in found
+    assert (
+        "last value over 40 tokens: -50% model.layers.1/add#0, +8.3% model.layers.0/add#0" in found
+    )
     assert "what the stack starts from: +2.0%" in found
 
 
@@ -45,6 +47,17 @@ def test_sinks_are_told_where_they_stand_out() -> None:
     assert "up to 39.0x as long as the others'" in said(with_sink(39.0))
     for ratio in (1.1, None):
         assert "First tokens" not in said(with_sink(ratio))
+
+
+def test_why_there_is_no_yardstick() -> None:
+    report = llama(1)
+    growth = {
+        id: replace(law, init_note="it is too large")
+        for id, law in report.measurements.growth.items()
+    }
+    found = said(replace(report, measurements=replace(report.measurements, growth=growth)))
+    assert "No growth at initialisation to compare with: it is too large." in found
+    assert "compare" not in said(report)
 
 
 def test_nothing_measured_nothing_said() -> None:

@@ -8,7 +8,7 @@ from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.stream import Growth
 from normdiag.render.escape import visible
-from normdiag.render.units import number, percent, times
+from normdiag.render.units import count, number, percent, times
 from normdiag.report.report import Report
 
 _WRITERS = 3
@@ -31,18 +31,21 @@ def sentences(report: Report, stack: Stack) -> Iterator[str]:
 
 
 def _writers(report: Report, adds: list[ResidualAdd], growth: Growth | None) -> Iterator[str]:
-    shares = {
-        add.id: written.signed
+    written = {
+        add.id: share
         for add in adds
-        if (written := report.measurements.stream[add.id].contribution) is not None
+        if (share := report.measurements.stream[add.id].contribution) is not None
     }
-    if not shares:
+    if not written:
         return
-    largest = sorted(shares, key=lambda id: -abs(shares[id]))[:_WRITERS]
-    named = ", ".join(f"{_share(shares[id])} {visible(id)}" for id in largest)
+    largest = sorted(written, key=lambda id: -abs(written[id].signed))[:_WRITERS]
+    named = ", ".join(f"{_share(written[id].signed)} {visible(id)}" for id in largest)
     start = None if growth is None else growth.start
     began = "" if start is None else f"; what the stack starts from: {_share(start.signed)}"
-    yield f"Largest writers, as parts of the stream's last value: {named}{began}."
+    yield (
+        "Largest writers, as parts of the stream's last value over "
+        f"{count(written[largest[0]].tokens, 'token')}: {named}{began}."
+    )
 
 
 def _share(signed: float) -> str:
@@ -68,7 +71,11 @@ def _layers(layers: list[LayerMeasurement]) -> Iterator[str]:
 
 
 def _pace(growth: Growth | None) -> Iterator[str]:
-    if growth is not None and growth.pace is not None:
+    if growth is None:
+        return
+    if growth.init_note is not None:
+        yield f"No growth at initialisation to compare with: {visible(growth.init_note)}."
+    if growth.pace is not None:
         yield (
             f"Updates in the later half are {times(growth.pace)} those of independent writes of "
             "one size, which are diluted as 1/sqrt(l)."
