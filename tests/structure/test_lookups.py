@@ -1,0 +1,49 @@
+"""Which inputs are token ids, and whether a stack reads more than it begins from."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from normdiag.structure.lookups import Lookup, lookups, reads_a_source
+from tests.measure.forwards import seen
+
+ROWS, KINDS, PLACES, WIDTH = 11, 2, 9, 8
+
+
+class Reader(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens = nn.Embedding(ROWS, WIDTH)
+        self.kinds = nn.Parameter(torch.randn(KINDS, WIDTH))
+        self.places = nn.Embedding(PLACES, WIDTH)
+        self.ways = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(2))
+
+    def forward(
+        self, ids: torch.Tensor, kinds: torch.Tensor, source: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        places = (ids != 0).cumsum(-1)
+        x = self.tokens(ids) + self.kinds[kinds.long()] + self.places(places)
+        for way in self.ways:
+            x = x + way(x if source is None else torch.softmax(x @ source.mT, -1) @ source)
+        return x
+
+
+IDS = torch.tensor([[3, 5, 7, 2]])
+NUMBERS = torch.tensor([[0, 1, 1, 0]])
+
+
+def test_an_input_is_looked_up_where_it_picks_rows_itself() -> None:
+    """Places that are only computed from ids are no ids."""
+    assembly = seen(Reader(), ids=IDS, kinds=NUMBERS)
+    assert lookups(assembly.first.graph) == (Lookup("ids", ROWS), Lookup("kinds", KINDS))
+
+
+def test_features_that_branches_read_are_a_source() -> None:
+    def has_source(*given: torch.Tensor) -> bool:
+        first = seen(Reader(), *given).first
+        return reads_a_source(first.graph, first.stacks)
+
+    assert has_source(IDS, NUMBERS, torch.randn(1, 6, WIDTH))
+    assert not has_source(IDS, NUMBERS)
+    assert not reads_a_source(seen(Reader(), IDS, NUMBERS).first.graph, [])
