@@ -124,9 +124,12 @@ class Case:
             "calls": norm.calls,
             "role": norm.role,
             "gain": numbers.of_gain(gain),
-            "bias_rms": None if bias is None else np.sqrt(np.square(bias).mean()),
+            "bias_rms": None if bias is None else numbers.rms(bias),
             "stack": norm.stack,
             "layer": norm.layer,
+            "shape": list(norm.read(self.observed[0]).shape),
+            "dtype": "float32",
+            "is_running": False,
         }
 
     def add_facts(self) -> dict[str, Numbers]:
@@ -140,6 +143,7 @@ class Case:
             "output_norms": [],
             "inner_norms": [],
             "branches": 1,
+            "dtype": "float32",
             "skip_scale": PLAIN,
             "branch_scale": PLAIN,
         }
@@ -147,7 +151,9 @@ class Case:
     def norm_numbers(self, norm: Norm, channels: int) -> Numbers:
         x = self.tokens(norm.read, norm.mask).values
         padding = gather_padding(self.observed, norm.read, norm.mask)
-        return numbers.of_norm(x, padding, norm.kind, norm.eps, channels)
+        output = self.tokens(out_of(norm.module, norm.call), norm.mask).values
+        measured = numbers.of_norm(x, padding, norm.kind, norm.eps, channels)
+        return {**measured, "output_rms": numbers.rms(output)}
 
     def jacobian_numbers(self, norm: Norm) -> Numbers:
         x = self.tokens(norm.read, norm.mask).values

@@ -15,6 +15,11 @@ from tests.oracle.tokens import Tokens
 Numbers = dict[str, Any]
 
 
+def rms(values: Array) -> float:
+    """Root mean square over tokens and features."""
+    return np.sqrt(np.square(values).mean())
+
+
 def typical(values: Array) -> Numbers:
     """Mean, median and maximum over tokens."""
     return {"mean": values.mean(), "median": np.median(values), "max": values.max()}
@@ -59,19 +64,27 @@ def of_norm(x: Array, padding: Array, kind: str, eps: float, channels: int) -> N
         "channel_share": shares.max(),
         "share_channel": shares.argmax(),
         "constant": int((1e6 * m2 <= eps).sum()),
+        "constant_places": [],
+        "dominated": int((eps / (m2 + eps) > 0.5).sum()),
         "padded_constant": int((1e6 * second_moment(padding, kind) <= eps).sum()),
     }
 
 
 def of_gain(gain: Array) -> Numbers:
     """A gain vector."""
+    sizes = np.abs(gain)
     return {
-        "rms": np.sqrt(np.square(gain).mean()),
+        "rms": rms(gain),
         "min_abs": np.abs(gain).min(),
         "max_abs": np.abs(gain).max(),
         "zeros": int((gain == 0).sum()),
         "nonfinite": int((~np.isfinite(gain)).sum()),
         "negatives": int((gain < 0).sum()),
+        "mean": gain.mean(),
+        "median_abs": np.median(sizes),
+        "max_channel": sizes.argmax(),
+        "dead": int((sizes <= 1e-6 * np.median(sizes[sizes > 0])).sum()),
+        "offset": 0.0,
     }
 
 
@@ -84,6 +97,14 @@ def of_add(skip: Tokens, branch: Tokens) -> Numbers:
     centred = y - y.mean(-1, keepdims=True)
     return {
         "tokens": len(y),
+        "rms": {"skip": rms(x), "branch": rms(u), "out": rms(y)},
+        "skip_max_abs": np.abs(x).max(),
+        "branch_max_abs": np.abs(u).max(),
+        "skip_dtype": "float32",
+        "branch_dtype": "float32",
+        "nonfinite": 0,
+        "padded_nonfinite": 0,
+        "nonfinite_elements": 0,
         "skip_norm": typical(x_norm),
         "branch_norm": typical(u_norm),
         "out_norm": typical(y_norm),
