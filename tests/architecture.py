@@ -35,7 +35,7 @@ def read_table(page: str) -> dict[str, Layer]:
     """The table under "Allowed imports" of the design page."""
     section = page.partition("## Allowed imports")[2].partition("\n## ")[0]
     table = {}
-    for row in re.findall(r"^\| (`\w+`) \|(.*)\|(.*)\| (yes|no) \|$", section, re.MULTILINE):
+    for row in re.findall(r"^\| (`\w+`) \|([^|]*)\|([^|]*)\| (yes|no) \|$", section, re.MULTILINE):
         part, imports, in_functions = (frozenset(re.findall(r"`(\w+)`", cell)) for cell in row[:3])
         table[next(iter(part))] = Layer(imports, imports | in_functions, row[3] == "yes")
     return table
