@@ -81,7 +81,7 @@ class DeadGain(Rule):
         """One finding per severity."""
         limit = limits["share"]
         sites = worst_first(
-            site(norm, norm.gain.dead / norm.features)
+            site(norm, norm.gain.dead / max(1, norm.features))
             for norm in evidence.architecture.norms
             if norm.gain is not None and norm.gain.dead
         )

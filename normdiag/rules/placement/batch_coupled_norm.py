@@ -89,7 +89,7 @@ class BatchCoupledNorm(Rule):
                 confidence="high",
                 measured=(float(len(running)), 0.0),
                 advice="train with batches large enough, and freeze them when fine-tuning at batch "
-                "size 1",
+                f"size 1; {see(evidence, running[0].id)}",
             )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import Stack
+from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
@@ -81,9 +81,9 @@ class MixedPlacement(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per stack."""
         for stack in evidence.architecture.stacks:
-            if stack.placement != "hybrid":
-                continue
             layers = _patterns(evidence, stack)
+            if stack.placement != "hybrid" or not layers:
+                continue
             usual, odd = _odd(layers)
             share = len(odd) / len(layers)
             if odd and share <= limits["share"]:
@@ -94,7 +94,8 @@ class MixedPlacement(Rule):
                     ids=(stack.id,),
                     severity="info",
                     confidence="medium",
-                    advice="a design that mixes placements is read add by add; see: normdiag trace",
+                    advice="a design that mixes placements is read add by add; "
+                    f"{see(evidence, _adds(evidence, stack)[0].id)}",
                 )
 
     def _odd_layers(
@@ -106,11 +107,7 @@ class MixedPlacement(Rule):
         odd: list[int],
         limit: float,
     ) -> Finding:
-        adds = [
-            add.id
-            for add in evidence.architecture.residual_adds
-            if add.stack == stack.id and add.layer in odd
-        ]
+        adds = [add.id for add in _adds(evidence, stack) if add.layer in odd]
         verb = "is" if len(odd) == 1 else "are"
         share = len(odd) / len(layers)
         return self.finding(
@@ -126,11 +123,14 @@ class MixedPlacement(Rule):
         )
 
 
+def _adds(evidence: Evidence, stack: Stack) -> list[ResidualAdd]:
+    return [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
+
+
 def _patterns(evidence: Evidence, stack: Stack) -> dict[int, Pattern]:
     layers: dict[int, list[str]] = defaultdict(list)
-    for add in evidence.architecture.residual_adds:
-        if add.stack == stack.id:
-            layers[add.layer].append(add.placement)
+    for add in _adds(evidence, stack):
+        layers[add.layer].append(add.placement)
     return {layer: tuple(layers[layer]) for layer in sorted(layers)}
 
 

@@ -81,7 +81,7 @@ class NarrowNorm(Rule):
         """One finding."""
         limit = limits["removed"]
         sites: tuple[Site, ...] = worst_first(
-            site(norm, min(1.0, REMOVED[norm.kind] / norm.features))
+            site(norm, min(1.0, REMOVED[norm.kind] / max(1, norm.features)))
             for norm in evidence.architecture.norms
             if norm.kind in REMOVED and REMOVED[norm.kind] > limit * norm.features
         )

@@ -54,3 +54,7 @@ def test_layers_with_more_adds_are_of_another_kind() -> None:
     extra = replace(adds(12)[5], id="layers.5/add#1", placement="branch-output", depth=12)
     built = replace(seen.architecture, residual_adds=(*seen.architecture.residual_adds, extra))
     assert one(replace(seen, architecture=built), "ND104").severity == "info"
+
+
+def test_a_stack_without_adds_says_nothing() -> None:
+    assert found(evidence(stacks=(stack(4, placement="hybrid"),)), "ND104") == ()
