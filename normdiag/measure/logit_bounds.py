@@ -52,7 +52,7 @@ def _product(logits: NormedLogits, learned: LearnedValues) -> float | None:
     if q is None or k is None:
         return None
     has_bias = bool(logits.q.biases or logits.k.biases)
-    if not logits.is_rotated and not has_bias and logits.q.count == logits.k.count:
+    if not logits.is_rotated and not has_bias and q.shape == k.shape:
         return float((q * k).abs().max()) * _radius(logits.q) * _radius(logits.k)
     lengths = [
         float(gain.abs().max()) * _radius(norm) + _bias(norm, learned)

@@ -39,11 +39,12 @@ def bounds(model: nn.Module, *args: torch.Tensor, **inputs: torch.Tensor) -> dic
 
 
 def lively(config: transformers.PreTrainedConfig, attention: str) -> nn.Module:
+    """With gains and biases of q and k norms that are not 1 and 0."""
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if "q_norm" in name or "k_norm" in name:
+            if any(norm in name for norm in ("q_norm", "k_norm", "q_layernorm", "k_layernorm")):
                 parameter.normal_(0.0, 3.0)
     return model.eval()
 
@@ -116,6 +117,31 @@ def test_gemma_counts_one_plus_w_and_its_own_scale() -> None:
     attention = model.model.layers[0].self_attn
     gains = [(1 + n.weight).abs().max().item() for n in (attention.q_norm, attention.k_norm)]
     assert own.bound == pytest.approx(math.prod(gains) * WIDTH * 64**-0.5, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("config", "turned"),
+    [
+        (transformers.CohereConfig(use_qk_norm=True, pad_token_id=0, **SMALL), "in pairs"),
+        (transformers.PersimmonConfig(qk_layernorm=True, **SMALL), "in part"),
+        (transformers.PhiConfig(qk_layernorm=True, **SMALL), "in part"),
+    ],
+    ids=lambda value: getattr(value, "model_type", value),
+)
+def test_however_positions_turn_q_and_k(config: transformers.PreTrainedConfig, turned: str) -> None:
+    """Rotary embeddings of all spellings keep lengths: `turned` says what is special here."""
+    model = lively(config, "eager")
+    found = bounds(model, input_ids=IDS)
+    assert len(found) == 2, turned
+    modules = dict(model.named_modules())
+    for q_norm, own in found.items():
+        lengths = [
+            modules[name].weight.abs().max().item() * math.sqrt(WIDTH)
+            + (0.0 if getattr(modules[name], "bias", None) is None else modules[name].bias.norm())
+            for name in (q_norm, own.k_norm)
+        ]
+        assert own.bound == pytest.approx(float(math.prod(lengths)) * WIDTH**-0.5, rel=1e-6)
+        assert own.seen is not None and 0 < own.seen <= own.bound
 
 
 class Block(nn.Module):
