@@ -23,7 +23,7 @@ _HOMES = {
     "declare_norm": "normdiag.capture.declared",
     "declare_residual_add": "normdiag.capture.declared",
     "inspect": "normdiag.api",
-    "load_report": "normdiag.report.report",
+    "load_report": "normdiag.report.saved",
     "trace": "normdiag.api",
 }
 
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from normdiag.errors import NormdiagError
     from normdiag.options import Options
     from normdiag.report.compare.comparison import Comparison
-    from normdiag.report.report import Report, load_report
+    from normdiag.report.report import Report
+    from normdiag.report.saved import load_report
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,8 @@ from normdiag.report.compare.compare import compare as compare_reports
 from normdiag.report.compare.comparison import Comparison
 from normdiag.report.compare.pairing import pair
 from normdiag.report.compare.rounding import Rounding
-from normdiag.report.report import Report, load_report
+from normdiag.report.report import Report
+from normdiag.report.saved import load_report
 from normdiag.rules.engine import judge
 from normdiag.sources.interface import Loaded, Request, ShapesOnly, WeightsOnly
 from normdiag.sources.load import load

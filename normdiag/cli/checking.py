@@ -17,7 +17,8 @@ from normdiag.errors import ExitCode, NormdiagError
 from normdiag.render.verdict import entry_headline
 from normdiag.report.gate import Gate, checked
 from normdiag.report.report import Report
-from normdiag.report.series import Entry, Failure, Series, load, natural, worst
+from normdiag.report.saved import load_reports
+from normdiag.report.series import Entry, Failure, Series, natural, worst
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +38,7 @@ class Checking:
 
             report = observe(Work.INSPECT, target, self.observing, self.settings, self.context)
             return self._checked(report, target)
-        saved = load(target)
+        saved = load_reports(target)
         if isinstance(saved, Report):
             return self._checked(judged(saved, self.settings), target)
         return _series(self._again(entry) for entry in saved.reports)

@@ -16,7 +16,8 @@ from normdiag.report.check import Ignored
 from normdiag.report.gate import Gate
 from normdiag.report.paths import parse
 from normdiag.report.report import Report
-from normdiag.report.series import Series, load
+from normdiag.report.saved import load_reports
+from normdiag.report.series import Series
 from normdiag.rules.engine import judge
 
 
@@ -69,7 +70,7 @@ def before(path: Path | None, settings: Settings) -> Before:
     """Read the baseline and judge it by the rules of now. Raises ReportError, UsageError."""
     if path is None:
         return Before(None)
-    saved = load(path)
+    saved = load_reports(path)
     if isinstance(saved, Series):
         found = {
             entry.target: judged(entry.report, settings)

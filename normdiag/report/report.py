@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from normdiag.errors import ReportError
 from normdiag.evidence.architecture import Architecture
 from normdiag.evidence.coverage import Coverage
 from normdiag.evidence.evidence import Evidence
@@ -72,35 +71,3 @@ class Report:
     def save(self, path: str | Path) -> None:
         """Write the JSON document. An interrupted or failed write leaves the old file in place."""
         atomic.write(Path(path), v1.dumps(self))
-
-
-def load_report(path: str | Path) -> Report:
-    """Read a saved report.
-
-    Raises ReportError where the file cannot be read, is not a report, is damaged, or was written in
-    a newer major version of the format.
-    """
-    origin = repr(str(path))
-    found = v1.parse(text_of(path), origin)
-    if "reports" in found:
-        raise ReportError(
-            f"{origin} holds the reports of several targets, not one",
-            "`normdiag render` and `normdiag check` read it",
-        )
-    return v1.read(found, Report, origin)
-
-
-def text_of(path: str | Path) -> str:
-    """The text of a saved report. Raises ReportError where it cannot be read as text."""
-    try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ReportError(
-            f"cannot read the report {str(path)!r}: {error.strerror or error}",
-            "give the path of a file that `normdiag inspect TARGET --json FILE` has written",
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ReportError(
-            f"{str(path)!r} is not a normdiag report: it is not text ({error.reason})",
-            "to look into a checkpoint, use `normdiag inspect` on it",
-        ) from error

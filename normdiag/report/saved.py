@@ -1,21 +1,66 @@
-"""Whatever normdiag has saved: one report, several, or a comparison."""
+"""Reading what normdiag has saved: one report, several, or a comparison."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from normdiag.errors import ReportError
 from normdiag.report import v1
 from normdiag.report.compare.comparison import Comparison
-from normdiag.report.report import Report, text_of
+from normdiag.report.report import Report
 from normdiag.report.series import Series
 
 
 def load(path: str | Path) -> Report | Series | Comparison:
-    """Read any of them. Raises ReportError."""
+    """Read any of them.
+
+    Raises ReportError where the file cannot be read, is none of them, is damaged, or was written in
+    a newer major version of the format.
+    """
     origin = repr(str(path))
-    found = v1.parse(text_of(path), origin)
+    found = v1.parse(_text(path), origin)
     if "headline" in found:
         return v1.read(found, Comparison, origin)
     if "reports" in found:
         return v1.read(found, Series, origin)
     return v1.read(found, Report, origin)
+
+
+def load_reports(path: str | Path) -> Report | Series:
+    """Read a report, or those of several targets. Raises ReportError, for a comparison too."""
+    saved = load(path)
+    if isinstance(saved, Comparison):
+        raise ReportError(
+            f"{str(path)!r} holds a comparison, not a report",
+            "`normdiag render` shows it; give the report of one of the two",
+        )
+    return saved
+
+
+def load_report(path: str | Path) -> Report:
+    """Read the report of one target.
+
+    Raises ReportError as `load` does, and for a file that holds something else.
+    """
+    saved = load_reports(path)
+    if isinstance(saved, Series):
+        raise ReportError(
+            f"{str(path)!r} holds the reports of several targets, not one",
+            "`normdiag render` and `normdiag check` read it",
+        )
+    return saved
+
+
+def _text(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ReportError(
+            f"cannot read the report {str(path)!r}: {error.strerror or error}",
+            "give the path of a file that `normdiag inspect TARGET --json FILE` has written",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ReportError(
+            f"{str(path)!r} is not a normdiag report: it is not text ({error.reason})",
+            "to look into a checkpoint, use `normdiag inspect` on it",
+        ) from error

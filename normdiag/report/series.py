@@ -8,7 +8,7 @@ from pathlib import Path
 from normdiag.errors import ExitCode
 from normdiag.evidence.record import record
 from normdiag.report import atomic, v1
-from normdiag.report.report import Report, text_of
+from normdiag.report.report import Report
 
 # Which of several exit codes is that of them all: the later, the worse.
 _FROM_MILD_TO_BAD = (
@@ -70,12 +70,3 @@ def worst(entries: tuple[Entry, ...]) -> ExitCode:
 def natural(name: str) -> str:
     """What to sort names by so that the numbers in them count as numbers."""
     return re.sub(r"[0-9]+", lambda digits: digits[0].zfill(20), name)
-
-
-def load(path: str | Path) -> Report | Series:
-    """Read a saved report, or those of several targets. Raises ReportError."""
-    origin = repr(str(path))
-    found = v1.parse(text_of(path), origin)
-    if "reports" in found:
-        return v1.read(found, Series, origin)
-    return v1.read(found, Report, origin)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from normdiag.report.report import load_report
+from normdiag.report.saved import load_report
 from tests.cli.conftest import REPORTS
 
 TOTAL = "measurements.growth.total"

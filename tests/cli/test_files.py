@@ -8,8 +8,7 @@ import time
 
 import pytest
 
-from normdiag.report.report import load_report
-from normdiag.report.series import load
+from normdiag.report.saved import load_report, load_reports
 from tests.cli.conftest import REPORTS
 
 # Stops at one step of the writing, says so, and waits for the signal.
@@ -105,7 +104,7 @@ def test_many_at_once_leave_one_whole_file(saved, folder):
     for each in running:
         _, error = each.communicate(timeout=120)
         assert each.returncode == 0, error
-    found = load("all.json").subject
+    found = load_reports("all.json").subject
     assert found in [REPORTS[name]().subject for name in names]
     assert not list(folder.glob(".normdiag-*"))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from normdiag.report.report import load_report
+from normdiag.report.saved import load_report
 from tests import reports
 
 WITHOUT_TORCH = """

@@ -5,7 +5,7 @@ import json
 import pytest
 from rich.cells import cell_len
 
-from normdiag.report.report import load_report
+from normdiag.report.saved import load_report
 from tests.cli.conftest import REPORTS
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from normdiag import pipeline
-from normdiag.report.series import load
+from normdiag.report.saved import load_reports
 from tests.hostile import broken
 from tests.reports import bert, llama
 
@@ -110,7 +110,7 @@ def test_a_saved_series_is_shown_checked_again_and_a_baseline(run, checkpoints):
     words = ("check", *checkpoints, "--baseline", "all.json", "--json", "new.json")
     result = run(*words)
     assert result.exit_code == 0
-    checks = [entry.report.check for entry in load("new.json").reports]
+    checks = [entry.report.check for entry in load_reports("new.json").reports]
     assert all(check.baseline is not None for check in checks)
 
 

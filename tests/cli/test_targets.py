@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from normdiag import pipeline
-from normdiag.report.report import load_report
+from normdiag.report.saved import load_report
 
 MODELS = Path(__file__).parents[2] / "sample_models"
 TINY = MODELS / "tiny_llama"

@@ -22,7 +22,7 @@ import yaml
 
 from normdiag import config
 from normdiag.report.paths import parse
-from normdiag.report.series import load
+from normdiag.report.saved import load_reports
 from tests import hostile, reports
 
 ROOT = Path(__file__).parents[2]
@@ -231,7 +231,7 @@ def test_several_checkpoints(repository: Repository) -> None:
     (command,) = re.findall(r"^\$ (normdiag check ckpt-.*)$", GUIDE, re.MULTILINE)
     done = repository.run(command.replace("ckpt-*/", "ckpt-*.json"))
     assert done.returncode == 0, done.stderr
-    found = load(repository.folder / "checkpoints.json")
+    found = load_reports(repository.folder / "checkpoints.json")
     assert [entry.target for entry in found.reports] == ["ckpt-2.json", "ckpt-10.json"]
 
 

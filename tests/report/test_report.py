@@ -11,7 +11,8 @@ import pytest
 from normdiag.errors import ReportError
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Judgement, Skip
-from normdiag.report.report import Report, Rules, load_report
+from normdiag.report.report import Report, Rules
+from normdiag.report.saved import load_report
 from tests.factories import subject
 from tests.reports import bert, llama
 from tests.traces import traced
@@ -63,7 +64,7 @@ sys.modules[{heavy!r}] = None  # an import of it fails
 from rich.console import Console
 from normdiag.render.formats import FORMATS
 from normdiag.render.interface import Options
-from normdiag.report.report import load_report
+from normdiag.report.saved import load_report
 report = load_report({str(tmp_path / "report.json")!r})
 for formats in FORMATS.values():
     for render in formats.values():

@@ -12,8 +12,8 @@ from referencing import Registry, Resource
 from normdiag.errors import ExitCode, ReportError
 from normdiag.report import schema, v1
 from normdiag.report.gate import Gate, checked
-from normdiag.report.report import load_report
-from normdiag.report.series import Entry, Failure, Series, exit_code, load, natural, worst
+from normdiag.report.saved import load_report, load_reports
+from normdiag.report.series import Entry, Failure, Series, exit_code, natural, worst
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, llama
@@ -34,14 +34,15 @@ def entries():
 def test_saved_and_loaded_it_is_the_same(tmp_path):
     series = Series(exit_code=3, reports=entries())
     series.save(tmp_path / "all.json")
-    assert v1.dumps(load(tmp_path / "all.json")) == v1.dumps(series)  # NaN is not equal to itself
+    again = load_reports(tmp_path / "all.json")
+    assert v1.dumps(again) == v1.dumps(series)  # NaN is not equal to itself
     assert list(json.loads((tmp_path / "all.json").read_text())) == [
         "schema_version",
         "exit_code",
         "reports",
     ]
     llama(2).save(tmp_path / "one.json")
-    assert load(tmp_path / "one.json") == llama(2)
+    assert load_reports(tmp_path / "one.json") == llama(2)
 
 
 def test_where_one_report_is_wanted_several_are_refused(tmp_path):
@@ -55,13 +56,13 @@ def test_a_newer_minor_version_is_read_and_a_newer_major_one_is_not(tmp_path):
     Series(exit_code=0, reports=entries()[:1]).save(path)
     document = json.loads(path.read_text())
     path.write_text(json.dumps(document | {"schema_version": "1.9", "more": 1}))
-    assert load(path).reports == entries()[:1]
+    assert load_reports(path).reports == entries()[:1]
     path.write_text(json.dumps(document | {"schema_version": "2.0"}))
     with pytest.raises(ReportError, match=r"schema version 2\.0"):
-        load(path)
+        load_reports(path)
     path.write_text(json.dumps(document | {"reports": [{}]}))
     with pytest.raises(ReportError, match="reports > 0 > target"):
-        load(path)
+        load_reports(path)
 
 
 def test_the_committed_schema_is_the_generated_one():

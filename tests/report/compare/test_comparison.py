@@ -12,9 +12,7 @@ from normdiag.errors import ReportError
 from normdiag.report import schema, v1
 from normdiag.report.compare.compare import compare
 from normdiag.report.compare.comparison import Comparison
-from normdiag.report.report import Report
 from normdiag.report.saved import load
-from normdiag.report.series import Series
 from tests.hostile import broken
 from tests.reports import bert, llama
 
@@ -43,13 +41,6 @@ def test_what_is_saved_comes_back(tmp_path: Path, made: Comparison) -> None:
     back = load(tmp_path / "saved.json")
     assert isinstance(back, Comparison)
     assert v1.dumps(back) == v1.dumps(made)
-
-
-def test_other_documents_are_told_apart(tmp_path: Path) -> None:
-    llama().save(tmp_path / "one.json")
-    Series(exit_code=0, reports=()).save(tmp_path / "many.json")
-    assert isinstance(load(tmp_path / "one.json"), Report)
-    assert isinstance(load(tmp_path / "many.json"), Series)
 
 
 def test_a_damaged_one_is_refused(tmp_path: Path) -> None:
