@@ -24,26 +24,33 @@ class Change(NamedTuple):
     why: str
 
 
-class Comparison(NamedTuple):
+class Matched(NamedTuple):
     """A change for each finding of now, in order, and the findings that are no more."""
 
     changes: tuple[Change, ...]
     gone: tuple[Finding, ...]
 
 
-def compare(now: Iterable[Finding], before: Iterable[Finding], margin: float) -> Comparison:
-    """Match the findings `now` with those `before`, each of which is used once."""
+def match(
+    now: Iterable[Finding], before: Iterable[Finding], margin: float, *, name: str = "the baseline"
+) -> Matched:
+    """Match the findings `now` with those `before`, each of which is used once.
+
+    `name` is what the reasons call the report of before.
+    """
     now, left = list(now), list(before)
     matches: dict[int, Finding] = {}
     # Those with the same ids first, so that a wider finding does not take them.
-    for match in (_same, _most_alike):
+    for like in (_same, _most_alike):
         for place, finding in enumerate(now):
-            old = None if place in matches else match(finding, left)
+            old = None if place in matches else like(finding, left)
             if old is not None:
                 left.remove(old)
                 matches[place] = old
-    changes = [_change(finding, matches.get(place), margin) for place, finding in enumerate(now)]
-    return Comparison(tuple(changes), tuple(left))
+    changes = (
+        _change(finding, matches.get(place), margin, name) for place, finding in enumerate(now)
+    )
+    return Matched(tuple(changes), tuple(left))
 
 
 def _same(finding: Finding, left: list[Finding]) -> Finding | None:
@@ -63,17 +70,17 @@ def _most_alike(finding: Finding, left: list[Finding]) -> Finding | None:
     return best if best is not None and likeness(best) > 0 else None
 
 
-def _change(now: Finding, old: Finding | None, margin: float) -> Change:
+def _change(now: Finding, old: Finding | None, margin: float, name: str) -> Change:
     if old is None:
-        return Change("new", "the baseline does not have it")
+        return Change("new", f"{name} does not have it")
     if SEVERITIES.index(now.severity) > SEVERITIES.index(old.severity):
         return Change("worse", f"it was of severity {old.severity}")
     added = [id for id in now.ids if id not in old.ids]
     if added:
         more = f" and {len(added) - 1} more" if len(added) > 1 else ""
-        return Change("worse", f"the baseline has it, but not at {added[0]}{more}")
+        return Change("worse", f"{name} has it, but not at {added[0]}{more}")
     if now.value is None or old.value is None:
-        return Change("known", "the baseline has it")
+        return Change("known", f"{name} has it")
     was = f"it was {old.value:.4g}"
     if _is_past(now, old.value, margin):
         return Change("worse", f"{was}; {now.value:.4g} is past that by more than {margin:.0%}")

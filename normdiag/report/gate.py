@@ -46,7 +46,7 @@ def checked(report: Report, gate: Gate, before: Report | None = None, origin: st
     too do not fail, unless they are worse.
     """
     found = report.findings
-    comparison = baseline.compare(found, before.findings if before else (), gate.margin)
+    matched = baseline.match(found, before.findings if before else (), gate.margin)
     standings = tuple(
         Standing(
             code=finding.code,
@@ -55,14 +55,14 @@ def checked(report: Report, gate: Gate, before: Report | None = None, origin: st
             why=_why(finding, change, before) if before else "",
             fails=change.state != "known" and _severe(finding, gate.fail_on),
         )
-        for finding, change in zip(found, comparison.changes, strict=True)
+        for finding, change in zip(found, matched.changes, strict=True)
     )
     check = Check(
         exit_code=ExitCode.PASSED,
         fail_on=gate.fail_on,
         require_complete=gate.require_complete,
         standings=standings,
-        baseline=_baseline(report, before, origin, gate, comparison.gone) if before else None,
+        baseline=_baseline(report, before, origin, gate, matched.gone) if before else None,
         bounds=bounds.measure(gate.bounds, report),
         ignored=gate.ignored,
         lacking=lacking(report),

@@ -16,14 +16,11 @@ def changes(a: Report, b: Report, ids: Mapping[str, str]) -> Iterator[Change]:
     skipped = {skip.code for skip in unjudged(a, b)}
     before = [_renamed(f, ids) for f in a.findings if f.code not in skipped]
     now = [f for f in b.findings if f.code not in skipped]
-    compared = baseline.compare(now, before, baseline.MARGIN)
-    for finding, change in zip(now, compared.changes, strict=True):
-        if change.state == "new":
-            yield Change(state="new", finding=finding, why="A does not have it")
-        elif change.state == "worse":
-            why = change.why.replace("the baseline", "A")
-            yield Change(state="worse", finding=finding, why=why)
-    for finding in compared.gone:
+    matched = baseline.match(now, before, baseline.MARGIN, name="A")
+    for finding, change in zip(now, matched.changes, strict=True):
+        if change.state != "known":
+            yield Change(state=change.state, finding=finding, why=change.why)
+    for finding in matched.gone:
         yield Change(state="gone", finding=finding, why="B does not have it")
 
 
