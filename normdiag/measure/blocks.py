@@ -164,7 +164,8 @@ class _Stack:
         except _ImpossibleError as error:
             self.left_out[cut.id] = str(error)
         except (RuntimeError, NotImplementedError) as error:  # of torch's backward
-            self.left_out[cut.id] = f"torch cannot differentiate it: {error}"
+            why = str(error).split("\n", 1)[0]
+            self.left_out[cut.id] = f"torch cannot differentiate it: {why}"
         self.advance()
         return path
 

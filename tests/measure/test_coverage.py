@@ -8,6 +8,7 @@ from torch import nn
 
 import normdiag
 from normdiag.evidence.coverage import Coverage
+from normdiag.options import MEASURES
 
 
 class Block(nn.Module):
@@ -54,9 +55,13 @@ class Model(nn.Module):
         return self.ln_f(x)
 
 
-def coverage(model: nn.Module) -> Coverage:
+FORWARD = ("stream", "norms")
+"""What needs no derivative: the kernels here have none."""
+
+
+def coverage(model: nn.Module, measure: tuple[str, ...] = MEASURES) -> Coverage:
     torch.manual_seed(0)
-    return normdiag.inspect(model, inputs=torch.randn(2, 5, 16)).coverage
+    return normdiag.inspect(model, inputs=torch.randn(2, 5, 16), measure=measure).coverage
 
 
 def test_nothing_is_said_of_a_model_that_was_understood() -> None:
@@ -73,11 +78,17 @@ def test_an_addition_on_the_trunk_that_is_no_residual_add() -> None:
 
 class TestKernels:
     def test_one_that_the_stream_runs_through_is_named(self) -> None:
-        (found,) = coverage(Model(Kernel)).skipped
+        (found,) = coverage(Model(Kernel), FORWARD).skipped
         assert found.what == "normdiag_tests::shifted in blocks.2"
 
     def test_one_on_a_branch_hides_nothing_of_the_stream(self) -> None:
-        assert coverage(Model(KernelOnBranch)).skipped == ()
+        assert coverage(Model(KernelOnBranch), FORWARD).skipped == ()
+
+    def test_one_without_a_derivative_leaves_its_blocks_out(self) -> None:
+        (found,) = coverage(Model(KernelOnBranch), ("jacobians",)).skipped
+        assert "blocks.2/add#0" in found.what
+        assert "blocks.0/add#0" not in found.what
+        assert "no autograd formula" in found.why
 
 
 class TestModulesNotCalled:
