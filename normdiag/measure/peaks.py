@@ -16,7 +16,9 @@ _LOOKED_AT = _CONTRACTIONS | {"mul", "pow", "square"}
 def largest(values: torch.Tensor, valid: torch.Tensor | None, slab: Slab) -> torch.Tensor:
     """max |value|, a scalar kept in `slab`, of the rows `valid` (None: all); NaN where one is."""
     kept = values if valid is None else values.reshape(-1, values.shape[-1])[valid]
-    found = slab.empty((), values.dtype, values.device)
+    if kept.is_complex():  # the spectra of models that mix tokens by a Fourier transform
+        kept = kept.abs()
+    found = slab.empty((), kept.dtype, kept.device)
     if kept.numel() == 0:
         return found.zero_()
     low, high = torch.aminmax(kept)
