@@ -7,6 +7,7 @@ from typing import Literal
 from normdiag.evidence.record import record
 from normdiag.findings import Finding
 
+FailOn = Literal["error", "warning", "info", "never"]
 State = Literal["new", "worse", "known"]
 
 
@@ -71,7 +72,7 @@ class Check:
 
     exit_code: int
     """0 passed, 1 failed, 4 what had to be known is not."""
-    fail_on: Literal["error", "warning", "info", "never"]
+    fail_on: FailOn
     require_complete: bool
     standings: tuple[Standing, ...]
     baseline: Baseline | None = None

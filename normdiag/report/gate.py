@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from normdiag.errors import ExitCode
-from normdiag.evidence.subject import Probe
 from normdiag.findings import SEVERITIES, Finding
-from normdiag.report import baseline, bounds
-from normdiag.report.check import Baseline, Check, Ignored, Standing
+from normdiag.report import baseline, bounds, inputs
+from normdiag.report.check import Baseline, Check, FailOn, Ignored, Standing
 from normdiag.report.report import Report
-
-FailOn = Literal["error", "warning", "info", "never"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,15 +100,8 @@ def _doubts(report: Report, before: Report) -> Iterator[str]:
     now, then = report.subject, before.subject
     if now.dtype != then.dtype:
         yield f"the baseline was run in {then.dtype}, this in {now.dtype}"
-    if not _alike(now.probe, then.probe):
+    if not inputs.are_same(now.probe, then.probe):
         yield "the baseline was made with other inputs"
-
-
-def _alike(now: Probe, then: Probe) -> bool:
-    """Were the same inputs run, as far as the reports tell?"""
-    sizes = [(probe.kind, probe.sequences, probe.tokens) for probe in (now, then)]
-    digests = {probe.digest for probe in (now, then)} - {None}
-    return sizes[0] == sizes[1] and len(digests) < 2
 
 
 def _sites(report: Report) -> set[str]:

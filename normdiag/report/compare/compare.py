@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from normdiag.errors import UsageError
 from normdiag.evidence.differences import Differences
 from normdiag.evidence.subject import Probe
+from normdiag.report import inputs
 from normdiag.report.compare import changes, moved, streams
 from normdiag.report.compare.built import built
 from normdiag.report.compare.comparison import Basis, Comparison, Difference, Parting, SiteApart
@@ -28,13 +29,8 @@ def compare(
     one probe. `note` says why there is no better basis. Raises UsageError for a report that tells
     of no structure.
     """
-    for report, name in ((a, "A"), (b, "B")):
-        if not (report.architecture.stacks or report.architecture.norms):
-            raise UsageError(
-                f"{name} ({report.subject.target}) has no structure to compare: "
-                f"mode {report.subject.mode}",
-                "inspect it as a model that runs, or with --structure-only",
-            )
+    _require_structure(a, "A")
+    _require_structure(b, "B")
     rounding = Rounding.of(a.subject, b.subject)
     sides = Sides(a, b, pair(a, b, rounding), rounding, seen or Differences())
     basis, why = _basis(sides)
@@ -66,6 +62,15 @@ def compare(
     )
 
 
+def _require_structure(report: Report, name: str) -> None:
+    if not (report.architecture.stacks or report.architecture.norms):
+        raise UsageError(
+            f"{name} ({report.subject.target}) has no structure to compare: "
+            f"mode {report.subject.mode}",
+            "inspect it as a model that runs, or with --structure-only",
+        )
+
+
 def _basis(sides: Sides) -> tuple[Basis, str | None]:
     if sides.seen.adds:
         return "values", None
@@ -74,18 +79,11 @@ def _basis(sides: Sides) -> tuple[Basis, str | None]:
         return "structure", "the stream of at least one of them was not measured"
     if any(a.width != b.width for a, b in sides.pairing.stacks):
         return "structure", "the streams have different widths"
-    if not _same_probe(mine, theirs):
+    if not inputs.are_same(mine, theirs):
         return "structure", (
             f"the streams are not compared: A was run on {_told(mine)}, B on {_told(theirs)}"
         )
     return "summaries", None
-
-
-def _same_probe(a: Probe, b: Probe) -> bool:
-    if a.digest is not None and b.digest is not None:
-        return a.digest == b.digest
-    told = [(p.kind, p.sequences, p.tokens, p.texts, p.seed) for p in (a, b)]
-    return told[0] == told[1]
 
 
 def _told(probe: Probe) -> str:
