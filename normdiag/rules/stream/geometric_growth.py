@@ -180,15 +180,16 @@ def _rate(evidence: Evidence, growth: Growth, adds: list[ResidualAdd]) -> Rate:
 def _of_median_token(evidence: Evidence, adds: list[ResidualAdd]) -> float:
     """Last add over first of the median ||y||; infinite where that is not known."""
     ordered = sorted(adds, key=lambda add: add.depth)
-    stream = evidence.measurements.stream
-    first, last = (stream[add.id].out_norm.median for add in (ordered[0], ordered[-1]))
+    ends = [evidence.measurements.stream.get(add.id) for add in (ordered[0], ordered[-1])]
+    first, last = (0.0 if seen is None else seen.out_norm.median for seen in ends)
     return last / first if first > 0 else math.inf
 
 
 def _largest_step(evidence: Evidence, adds: list[ResidualAdd]) -> float:
     """The largest change of log ||y|| from one add to the next, of the median token."""
     ordered = sorted(adds, key=lambda add: add.depth)
-    sizes = [evidence.measurements.stream[add.id].out_norm.median for add in ordered]
+    seen = [evidence.measurements.stream.get(add.id) for add in ordered]
+    sizes = [0.0 if each is None else each.out_norm.median for each in seen]
     if min(sizes) <= 0:
         return math.inf
     return max(abs(math.log(b / a)) for a, b in pairwise(sizes))
