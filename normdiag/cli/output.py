@@ -14,9 +14,10 @@ from normdiag.cli.messages import say
 from normdiag.cli.options import Format, Output
 from normdiag.cli.stdout import stdout
 from normdiag.errors import UsageError
-from normdiag.findings import Severity
 from normdiag.render.formats import COMPARISONS, FORMATS, SERIES
 from normdiag.render.interface import Options, RulePage
+from normdiag.render.severity import tally
+from normdiag.render.units import count
 from normdiag.render.verdict import headline, outcome
 from normdiag.report import atomic
 from normdiag.report.compare.comparison import Comparison
@@ -24,7 +25,6 @@ from normdiag.report.report import Report
 from normdiag.report.series import Entry, Series
 
 FILE_WIDTH = 80
-NOUNS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def require_writable(output: Output) -> None:
@@ -60,7 +60,7 @@ def deliver_series(series: Series, output: Output) -> None:
     _write(output, lambda console: SERIES[output.format](series, console, options))
     outcomes = Counter(_outcome(entry) for entry in series.reports)
     counts = ", ".join(f"{many} {outcome}" for outcome, many in outcomes.items())
-    _say(f"{_many(len(series.reports), 'target')}: {counts}", output)
+    _say(f"{count(len(series.reports), 'target')}: {counts}", output)
 
 
 def require_comparable(output: Output) -> None:
@@ -79,8 +79,8 @@ def deliver_comparison(comparison: Comparison, output: Output) -> None:
     options = _options(output)
     _write(output, lambda console: COMPARISONS[output.format](comparison, console, options))
     changed = Counter(change.state for change in comparison.changes)
-    counts = [_many(len(comparison.differences), "difference")]
-    counts += [f"{_many(many, 'finding')} {state}" for state, many in changed.items()]
+    counts = [count(len(comparison.differences), "difference")]
+    counts += [f"{count(many, 'finding')} {state}" for state, many in changed.items()]
     _say(", ".join(counts), output)
 
 
@@ -122,12 +122,6 @@ def _files(output: Output) -> tuple[Path, ...]:
 
 
 def _counts(report: Report) -> str:
-    found = Counter(finding.severity for finding in report.findings)
-    counts = [_many(found[severity], noun) for severity, noun in NOUNS.items() if found[severity]]
+    said = tally(report.findings) or "no findings"
     skipped = len(report.rules.skipped)
-    said = ", ".join(counts) or "no findings"
-    return f"{said}; {_many(skipped, 'rule')} skipped" if skipped else said
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{said}; {count(skipped, 'rule')} skipped" if skipped else said

@@ -8,12 +8,12 @@ from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
 from normdiag.evidence.subject import Subject
-from normdiag.findings import Severity
 from normdiag.render.axis import Axis
 from normdiag.render.escape import folded, spelled, visible
 from normdiag.render.interface import Options
 from normdiag.render.page import QUIET, Column, Page, facts, heading, prose, room, table
 from normdiag.render.plain import Plain
+from normdiag.render.severity import STYLES
 from normdiag.render.units import count, number
 from normdiag.report import v1
 from normdiag.report.compare.comparison import Comparison, SiteApart
@@ -24,7 +24,6 @@ BASES = {
     "not stretch it is not seen",
     "structure": "structure, norms and weights alone",
 }
-_STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _ENDS = 2
 """Adds that are shown at either end of the stream and on either side of where it parts."""
 _PLACES = 4
@@ -97,7 +96,7 @@ def _differences(comparison: Comparison, page: Page) -> Iterator[RenderableType]
     yield heading("Differences", "" if found else "none")
     for difference in found:
         text = Text.assemble(
-            (difference.severity, _STYLES[difference.severity]),
+            (difference.severity, STYLES[difference.severity]),
             f"  {difference.kind}: {_whole(difference.message)}",
         )
         yield prose(text)
@@ -155,7 +154,7 @@ def _changes(comparison: Comparison) -> Iterator[RenderableType]:
     for change in comparison.changes:
         finding = change.finding
         text = Text.assemble(
-            (f"{change.state} {finding.severity}", _STYLES[finding.severity]),
+            (f"{change.state} {finding.severity}", STYLES[finding.severity]),
             f"  {visible(finding.code)} {visible(finding.name)}: {visible(finding.message)}",
             (f" ({visible(change.why)})" if change.state == "worse" else "", QUIET),
         )

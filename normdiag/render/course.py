@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from normdiag.render.escape import visible
+from normdiag.render.severity import tally
 from normdiag.render.units import UNKNOWN
-from normdiag.render.verdict import outcome, tally
+from normdiag.render.verdict import outcome
 from normdiag.report.paths import parse, worst
 from normdiag.report.report import Report
 from normdiag.report.series import Entry
@@ -40,7 +41,7 @@ def rows(entries: Iterable[Entry]) -> Iterator[Row]:
         yield Row(
             target=visible(entry.target),
             numbers={name: _worst(report, name) for name in NUMBERS},
-            findings=(tally(report) or "none") if report else UNKNOWN,
+            findings=(tally(report.findings) or "none") if report else UNKNOWN,
             moved=_moved(before, report) if before and report else UNKNOWN,
             verdict=_verdict(entry),
         )

@@ -142,15 +142,17 @@ def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _write(console: Console, columns: Iterable[str], rows: Iterable[Row]) -> None:
     writer = csv.DictWriter(console.file, tuple(columns), restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _cell(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: cell(_safe(value)) for name, value in row.items()} for row in rows)
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
+    """Return what is written for `value`; visible text that a spreadsheet would run is quoted."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
         return v1.number(value)
-    if isinstance(value, str):
-        shown = visible(value)
-        return f"'{shown}" if shown.startswith(_FORMULA) else shown
-    return value
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _safe(value: Any) -> Any:
+    return visible(value) if isinstance(value, str) else value

@@ -16,8 +16,9 @@ from normdiag.render.course import NUMBERS, rows
 from normdiag.render.escape import spelled, visible
 from normdiag.render.interface import Options
 from normdiag.render.several import figures
+from normdiag.render.severity import tally
 from normdiag.render.units import whole
-from normdiag.render.verdict import beside_baseline, entry_headline, standing_of, tally
+from normdiag.render.verdict import beside_baseline, entry_headline, standing_of
 from normdiag.report.check import Check, Standing
 from normdiag.report.report import Report
 from normdiag.report.series import Entry, Series
@@ -69,7 +70,7 @@ def _word(word: str) -> str:
 def _entry(entry: Entry, heading: str, options: Options) -> Iterator[str]:
     yield f"{heading} {code(entry.target)}"
     yield ""
-    found = tally(entry.report) if entry.report else ""
+    found = tally(entry.report.findings) if entry.report else ""
     yield f"**{words(entry_headline(entry) or found or 'no findings')}**"
     yield ""
     if entry.failure is not None and entry.failure.hint is not None:

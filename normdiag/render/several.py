@@ -10,13 +10,13 @@ from rich.text import Text
 
 from normdiag.findings import SEVERITIES
 from normdiag.render.course import NUMBERS, rows
+from normdiag.render.csv import cell
 from normdiag.render.escape import spelled, visible
 from normdiag.render.interface import Options
 from normdiag.render.page import QUIET, Column, facts, heading, prose, table
 from normdiag.render.plain import Plain
 from normdiag.render.units import UNKNOWN, number, percent
 from normdiag.render.verdict import entry_headline, standing_of
-from normdiag.report import v1
 from normdiag.report.report import Report
 from normdiag.report.series import Entry, Series
 
@@ -25,7 +25,6 @@ _LEGEND = (
     "some directions more than others. eps share: how much of what a norm divides by is epsilon. "
     "Each is the largest of the target. moved: findings that came and went since the row above."
 )
-_FORMULA = ("=", "+", "-", "@")
 
 
 def render_text(series: Series, console: Console, options: Options) -> None:
@@ -43,16 +42,8 @@ def render_csv(series: Series, console: Console, options: Options) -> None:
     names = [name.replace(" ", "_") for name in NUMBERS]
     writer.writerow(["target", *names, "findings", "moved", "verdict"])
     for row in rows(series.reports):
-        numbers = ["" if each is None else v1.number(each) for each in row.numbers.values()]
-        cells = [row.target, *numbers, row.findings, row.moved, row.verdict]
-        writer.writerow([_cell(cell) for cell in cells])
-
-
-def _cell(value: str | float) -> str | float:
-    """A text that a spreadsheet would take for a formula gets an apostrophe in front."""
-    if value == UNKNOWN:
-        return ""
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+        cells = [row.target, *row.numbers.values(), row.findings, row.moved, row.verdict]
+        writer.writerow([None if each == UNKNOWN else cell(each) for each in cells])
 
 
 def _table(series: Series) -> RenderableType:

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from normdiag.findings import SEVERITIES, Finding, Severity
+from normdiag.findings import SEVERITIES, Finding
 from normdiag.render.escape import visible
-from normdiag.render.units import count
-from normdiag.report.check import Check, Standing
+from normdiag.render.severity import counted
+from normdiag.report.check import Check, FailOn, Standing
 from normdiag.report.report import Report
 from normdiag.report.series import Entry
 
 _FEW = 3
-_NOUNS: dict[Severity, str] = {"error": "error", "warning": "warning", "info": "note"}
+_PASSED: dict[FailOn, str] = {
+    "error": "no finding is an error",
+    "warning": "no finding is a warning or worse",
+    "info": "there is no finding",
+    "never": "no finding fails it",
+}
 
 
 def outcome(check: Check) -> str:
@@ -38,16 +43,6 @@ def entry_headline(entry: Entry) -> str:
     return headline(entry.report) if entry.report else ""
 
 
-def tally(report: Report) -> str:
-    """Return how many findings of each severity there are; "" where there are none."""
-    found = Counter(finding.severity for finding in report.findings)
-    return ", ".join(
-        count(found[severity], _NOUNS[severity])
-        for severity in reversed(SEVERITIES)
-        if found[severity]
-    )
-
-
 def standing_of(report: Report) -> tuple[tuple[Finding, Standing | None], ...]:
     """Return each finding with how it stands; None for a report that was not checked."""
     standings = report.check.standings if report.check else ()
@@ -65,7 +60,10 @@ def beside_baseline(check: Check) -> str:
 
 def _reasons(report: Report, check: Check) -> Iterator[str]:
     if check.exit_code == 0:
-        yield _passed(report, check)
+        if check.baseline is None:
+            yield _PASSED[check.fail_on]
+        else:
+            yield f"beside the baseline {beside_baseline(check)}"
         return
     failing = [pair for pair in standing_of(report) if pair[1] is not None and pair[1].fails]
     for severity in reversed(SEVERITIES):
@@ -73,19 +71,9 @@ def _reasons(report: Report, check: Check) -> Iterator[str]:
         if codes:
             new = "" if check.baseline is None else "new or worse "
             named = ", ".join(dict.fromkeys(visible(code) for code in codes))
-            yield f"{count(len(codes), new + _NOUNS[severity])} ({named})"
+            yield f"{counted(len(codes), severity, new)} ({named})"
     wanted = "broken" if check.exit_code == 1 else "unknown"
     yield from (visible(each.why) for each in check.bounds if each.state == wanted)
     if check.exit_code != 1 and check.require_complete:
         yield from (visible(each) for each in check.lacking)
         yield from (visible(each.why) for each in check.bounds if each.state == "kept")
-
-
-def _passed(report: Report, check: Check) -> str:
-    if check.baseline is not None:
-        return f"beside the baseline {beside_baseline(check)}"
-    if check.fail_on == "never":
-        return "no finding fails it"
-    if check.fail_on == "error":
-        return "no finding is an error"
-    return f"no finding is a {_NOUNS[check.fail_on]} or worse"

@@ -28,7 +28,7 @@ def test_render_as_json_is_the_report(run, saved, name):
 def test_the_summary_line_counts_what_was_found_and_skipped(run, saved):
     assert run("render", saved("llama")).stderr == "1 warning\n"
     assert run("render", saved("bert")).stderr == "no findings; 1 rule skipped\n"
-    assert run("render", saved("broken")).stderr.startswith("1 error, 1 note")
+    assert run("render", saved("broken")).stderr.startswith("1 error, 1 info")
 
 
 def test_a_trace_is_shown_token_by_token(run, saved):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from rich.console import RenderableType
@@ -11,17 +10,17 @@ from rich.text import Text
 from normdiag.findings import SEVERITIES, Finding
 from normdiag.render.escape import visible
 from normdiag.render.page import QUIET, Page, facts, heading, prose
-from normdiag.render.units import count, whole
+from normdiag.render.severity import STYLES, tally
+from normdiag.render.units import whole
 from normdiag.report.report import Report
 
-_STYLES = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
 _PLACES = 4
 
 
 def section(report: Report, page: Page) -> Iterator[RenderableType]:
     """Yield the findings, the severest first, and what was not judged."""
     worst_first = sorted(report.findings, key=lambda finding: -SEVERITIES.index(finding.severity))
-    yield heading("Findings", _tally(worst_first))
+    yield heading("Findings", tally(worst_first) or "none")
     for finding in worst_first:
         yield from _finding(finding, page)
     rules = report.rules
@@ -34,21 +33,10 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
         yield prose("No rule was selected.")
 
 
-def _tally(findings: list[Finding]) -> str:
-    if not findings:
-        return "none"
-    tally = Counter(finding.severity for finding in findings)
-    return ", ".join(
-        f"{tally[severity]} info" if severity == "info" else count(tally[severity], severity)
-        for severity in reversed(SEVERITIES)
-        if tally[severity]
-    )
-
-
 def _finding(finding: Finding, page: Page) -> Iterator[RenderableType]:
     yield prose(
         Text.assemble(
-            (finding.severity, _STYLES[finding.severity]),
+            (finding.severity, STYLES[finding.severity]),
             f"  {visible(finding.code)} ",
             (visible(finding.name), "bold"),
             f"  ({finding.confidence} confidence)",
