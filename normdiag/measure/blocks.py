@@ -20,7 +20,7 @@ from normdiag.measure.block_numbers import Place, disagreement, from_matrix, fro
 from normdiag.measure.copies import Sums, copied, jacobian
 from normdiag.measure.paths import Path, after
 from normdiag.measure.points import Point, points_of
-from normdiag.measure.spans import Span
+from normdiag.measure.spans import Span, is_followed
 from normdiag.measure.structural_zeros import structural_zeros
 from normdiag.measure.taps import Taps, tapped
 from normdiag.sources.batch import Batch
@@ -115,6 +115,8 @@ class _Stack:
     blocks: dict[str, Block] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     """Why, by id."""
+    _followed: dict[int, bool] = field(default_factory=dict)
+    """Of each add, whether autograd follows all of its branches."""
     _points: list[Point | str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -183,6 +185,11 @@ class _Stack:
             )
         if (start.rows, start.token) != (end.rows, end.token):
             raise _ImpossibleError("tokens change places or number there")
+        for k in range(cut.first, cut.last):
+            if k not in self._followed:
+                self._followed[k] = is_followed(self.taps, self.stack.adds[k].add)
+            if not self._followed[k]:
+                raise _ImpossibleError("autograd does not follow a branch there")
         span = Span(start, end)
         if not bool(span.pull(torch.ones(1, span.width)).isfinite().all()):
             raise _ImpossibleError("the derivative is not finite there")

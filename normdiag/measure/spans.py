@@ -9,7 +9,9 @@ import torch
 from torch import Tensor
 
 from normdiag.measure.points import Point
+from normdiag.measure.taps import Taps
 from normdiag.numerics.operators import LinearOperator
+from normdiag.structure.residuals import AddFound
 
 _CHUNK_ELEMENTS = 1 << 19
 """Of one batch of gradients: larger ones fall out of the cache."""
@@ -90,3 +92,25 @@ class Span:
         except (RuntimeError, NotImplementedError):  # an operation that torch cannot batch
             singly = [torch.autograd.grad(*ends, one, retain_graph=True)[0] for one in batch]
             return torch.stack(singly)
+
+
+def is_followed(taps: Taps, add: AddFound) -> bool:
+    """Whether a derivative comes back through every branch of `add` to what the branch reads.
+
+    Where a kernel has none, or autograd is off inside, the skip path alone would be differentiated.
+    """
+    root = taps.edge(add.root)
+    for branch in add.branches:
+        edge = taps.edge(branch)
+        if root is None or edge is None:
+            return False
+        known = edge.node._input_metadata[edge.output_nr]
+        ones = torch.ones(known.shape, dtype=known.dtype, device=known.device)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what has no derivative: it is told by the result
+            found: tuple[Tensor | None, ...] = torch.autograd.grad(
+                edge, root, ones, retain_graph=True, allow_unused=True
+            )
+        if found[0] is None:
+            return False
+    return True

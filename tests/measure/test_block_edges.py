@@ -1,5 +1,7 @@
 """Block Jacobians of blocks that are singular, scaled, frozen, or that lead elsewhere."""
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
@@ -151,3 +153,34 @@ def test_values_that_are_not_finite_are_said():
     assert [name for name in found if name.endswith("layer#0")]
     (said,) = skipped
     assert "not finite" in said.why
+
+
+class Inner(nn.Module):
+    """Autograd is off in the branch alone."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        with torch.no_grad():
+            u = torch.tanh(self.up(self.norm(x)))
+        return x + u
+
+
+def quantised():
+    block = Block().eval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        linear = {nn.Linear}
+        return torch.ao.quantization.quantize_dynamic(block, linear, dtype=torch.qint8)
+
+
+@pytest.mark.parametrize("make", [Inner, quantised], ids=["no_grad", "no derivative"])
+def test_a_branch_without_a_derivative_is_not_taken_for_none(make):
+    """The skip path alone would be differentiated: a perfect identity."""
+    torch.manual_seed(0)
+    found, skipped = measure(nn.Sequential(Block(), make(), Block()).eval(), {"input": values()})
+    assert {block.layer for block in found.values()} == {0, 2}
+    (said,) = skipped
+    assert "does not follow a branch" in said.why
