@@ -1,6 +1,6 @@
 """The JSON Schema of wire format 1, made from the records and their docstrings.
 
-The schema that is promised is the committed file; a test compares it with what is made here.
+The schemas that are promised are the committed files; tests compare them with what is made here.
 """
 
 from __future__ import annotations
@@ -23,14 +23,7 @@ from normdiag.report.series import Series
 COMMITTED = Path(__file__).parent / "schemas" / "report-v1.schema.json"
 SERIES = COMMITTED.with_name("series-v1.schema.json")
 """Of several reports in one document; it refers to the file above."""
-
-
 COMPARISON = COMMITTED.with_name("comparison-v1.schema.json")
-
-
-def text() -> str:
-    """Return the committed schema."""
-    return COMMITTED.read_text(encoding="utf-8")
 
 
 def generate() -> str:
