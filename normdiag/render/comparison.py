@@ -10,6 +10,7 @@ from rich.text import Text
 from normdiag.evidence.subject import Subject
 from normdiag.render.axis import Axis
 from normdiag.render.escape import folded, spelled, visible
+from normdiag.render.few import named
 from normdiag.render.interface import Options
 from normdiag.render.page import QUIET, Column, Page, facts, heading, prose, room, table
 from normdiag.render.plain import Plain
@@ -103,10 +104,9 @@ def _differences(comparison: Comparison, page: Page) -> Iterator[RenderableType]
         others = (difference.a or difference.b)[1:]
         if difference.kind == "moved-layers":  # its message names both
             continue
-        listed = others if page.all_rows else others[:_PLACES]
-        if listed:
-            more = f" and {len(others) - len(listed)} more" if len(others) > len(listed) else ""
-            yield prose(f"also at {', '.join(map(visible, listed))}{more}", QUIET, indent=4)
+        if others:
+            places = named(map(visible, others), page.most(_PLACES))
+            yield prose(f"also at {places}", QUIET, indent=4)
 
 
 def _stream(comparison: Comparison, page: Page) -> Iterator[RenderableType]:

@@ -12,6 +12,7 @@ from rich.console import Console
 
 from normdiag.findings import SEVERITIES, Finding
 from normdiag.render.escape import spelled, visible
+from normdiag.render.few import named
 from normdiag.render.interface import Options
 from normdiag.render.verdict import headline, standing_of
 from normdiag.report.check import Standing
@@ -54,10 +55,8 @@ def _worst_first(pair: tuple[Finding, Standing | None]) -> tuple[bool, int]:
 
 
 def _finding(target: str, finding: Finding, standing: Standing | None) -> str:
-    places = ", ".join(finding.ids[:_PLACES])
-    more = f" and {len(finding.ids) - _PLACES} more" if len(finding.ids) > _PLACES else ""
     said = [f"{target}: {finding.message}"]
-    said += [f"at {places}{more}"] if places else []
+    said += [f"at {named(finding.ids, _PLACES)}"] if finding.ids else []
     said += [standing.why] if standing is not None and standing.why else []
     known = standing is not None and standing.state == "known"
     command = "notice" if known else _COMMANDS[finding.severity]

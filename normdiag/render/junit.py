@@ -12,6 +12,7 @@ from rich.console import Console
 
 from normdiag.findings import Finding
 from normdiag.render.escape import spelled, visible
+from normdiag.render.few import few
 from normdiag.render.interface import Options
 from normdiag.render.verdict import standing_of
 from normdiag.report.check import Standing
@@ -108,10 +109,9 @@ def _told(found: list[tuple[Finding, Standing | None]]) -> str:
     lines = []
     for finding, standing in found:
         state = f" ({standing.why})" if standing is not None and standing.why else ""
+        places = (f"at {visible(id)}" for id in finding.ids)
         lines.append(f"{finding.severity}: {spelled(finding.message + state)}")
-        lines += [f"  at {visible(id)}" for id in finding.ids[:_PLACES]]
-        if len(finding.ids) > _PLACES:
-            lines.append(f"  and {len(finding.ids) - _PLACES} more")
+        lines += [f"  {place}" for place in few(places, _PLACES)]
         lines.append(f"  do: {spelled(finding.advice)}")
     return "\n".join(lines)
 

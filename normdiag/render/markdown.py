@@ -14,6 +14,7 @@ from rich.console import Console
 from normdiag.findings import Finding
 from normdiag.render.course import NUMBERS, rows
 from normdiag.render.escape import spelled, visible
+from normdiag.render.few import named
 from normdiag.render.interface import Options
 from normdiag.render.several import figures
 from normdiag.render.severity import tally
@@ -102,10 +103,6 @@ def _findings(report: Report, options: Options) -> Iterator[str]:
 
 
 def _row(finding: Finding, standing: Standing | None, options: Options) -> str:
-    shown = finding.ids if options.all_rows else finding.ids[:_PLACES]
-    places = ", ".join(map(code, shown))
-    if len(finding.ids) > len(shown):
-        places += f" and {len(finding.ids) - len(shown)} more"
     state = ""
     if standing is not None:
         state = f"{standing.state}: {words(standing.why)}" if standing.why else ""
@@ -114,7 +111,7 @@ def _row(finding: Finding, standing: Standing | None, options: Options) -> str:
         finding.severity,
         f"{code(finding.code)} {words(finding.name)}",
         *("" if each is None else whole(each) for each in (finding.value, finding.threshold)),
-        places,
+        named(map(code, finding.ids), None if options.all_rows else _PLACES),
         state,
     )
     return "| " + " | ".join(cells) + " |"

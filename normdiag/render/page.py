@@ -30,6 +30,10 @@ class Page:
     width: int
     all_rows: bool
 
+    def most(self, few: int) -> int | None:
+        """Return how many of many are shown: `few`; None for all of them."""
+        return None if self.all_rows else few
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:

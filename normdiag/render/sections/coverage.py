@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from normdiag.evidence.coverage import Coverage
 from normdiag.render.badness import badness
 from normdiag.render.escape import visible
+from normdiag.render.few import few, named
 from normdiag.render.page import QUIET, Page, heading, prose
 from normdiag.render.units import count, number
 from normdiag.report.report import Report
@@ -44,13 +45,7 @@ def _blanks(coverage: Coverage, page: Page) -> Iterator[RenderableType]:
     ):
         if lines:
             yield prose(f"{title}:")
-            yield prose("\n".join(_few(lines, page)), indent=4)
-
-
-def _few(lines: list[str], page: Page) -> list[str]:
-    if page.all_rows or len(lines) <= _FEW:
-        return lines
-    return [*lines[:_FEW], f"and {len(lines) - _FEW:,} more"]
+            yield prose("\n".join(few(lines, page.most(_FEW))), indent=4)
 
 
 def _modules(names: Sequence[str]) -> list[str]:
@@ -110,5 +105,4 @@ def _missed(report: Report) -> Iterator[RenderableType]:
     ids += [add.id for add in report.architecture.residual_adds]
     missed = [visible(id) for id in ids if id not in report.measurements.replay]
     if missed:
-        more = f" and {len(missed) - _FEW:,} more" if len(missed) > _FEW else ""
-        yield prose(f"Not recomputed: {', '.join(missed[:_FEW])}{more}.")
+        yield prose(f"Not recomputed: {named(missed, _FEW)}.")

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from normdiag.findings import SEVERITIES, Finding
 from normdiag.render.escape import visible
+from normdiag.render.few import few
 from normdiag.render.page import QUIET, Page, facts, heading, prose
 from normdiag.render.severity import STYLES, tally
 from normdiag.render.units import whole
@@ -48,15 +49,7 @@ def _finding(finding: Finding, page: Page) -> Iterator[RenderableType]:
     elif finding.value is not None:
         rows.append(("value", whole(finding.value)))
     if finding.ids:
-        rows.append(("where", _places(finding.ids, page)))
+        rows.append(("where", "\n".join(few(map(visible, finding.ids), page.most(_PLACES)))))
     rows.append(("do", visible(finding.advice)))
     rows.append(("more", f"normdiag rules {visible(finding.code)}"))
     yield facts(rows, indent=4)
-
-
-def _places(ids: tuple[str, ...], page: Page) -> str:
-    shown = ids if page.all_rows else ids[:_PLACES]
-    lines = [visible(id) for id in shown]
-    if len(ids) > len(shown):
-        lines.append(f"and {len(ids) - len(shown):,} more")
-    return "\n".join(lines)

@@ -8,6 +8,7 @@ from rich.console import RenderableType
 
 from normdiag.evidence.invariances import Centring, KindInvariance, ScaleFree
 from normdiag.render.escape import visible
+from normdiag.render.few import named
 from normdiag.render.page import Page, facts, heading, prose
 from normdiag.render.units import count, number, percent, times
 from normdiag.report.report import Report
@@ -64,11 +65,8 @@ def _centring(centring: Centring) -> str:
 
 
 def _scale_free(weights: tuple[ScaleFree, ...]) -> str:
-    named = ", ".join(
-        f"{visible(each.weight)} ({number(each.frobenius)})" for each in weights[:_NAMED]
-    )
-    more = f" and {len(weights) - _NAMED:,} more" if len(weights) > _NAMED else ""
+    sized = (f"{visible(each.weight)} ({number(each.frobenius)})" for each in weights)
     return (
         f"Weights that feed norms alone, so that their size (in brackets) changes nothing but "
-        f"their learning rate, which goes as 1/||W||^2: {named}{more}."
+        f"their learning rate, which goes as 1/||W||^2: {named(sized, _NAMED)}."
     )

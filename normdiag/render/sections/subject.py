@@ -10,6 +10,7 @@ from rich.text import Text
 from normdiag.evidence.subject import Loading, Subject
 from normdiag.evidence.weights import StaticPass
 from normdiag.render.escape import visible
+from normdiag.render.few import few
 from normdiag.render.page import QUIET, Page, facts, prose
 from normdiag.render.units import count, memory
 from normdiag.report.report import Report
@@ -111,8 +112,4 @@ def _loading(loading: Loading, page: Page) -> Iterator[RenderableType]:
 
 
 def _listed(names: list[str], page: Page) -> RenderableType:
-    shown = names if page.all_rows else names[:_FEW]
-    lines = [visible(name) for name in shown]
-    if len(names) > len(shown):
-        lines.append(f"and {len(names) - len(shown):,} more")
-    return prose("\n".join(lines), indent=4)
+    return prose("\n".join(few(map(visible, names), page.most(_FEW))), indent=4)
