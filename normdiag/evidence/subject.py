@@ -35,7 +35,8 @@ class Versions:
 class Defaulted:
     """A setting that config.json leaves out and that decides what is computed.
 
-    The tensors are the same with another value, so nothing in the checkpoint tells which is meant."""
+    The tensors are the same with another value, so that nothing in the checkpoint tells which one
+    is meant."""
 
     setting: str
     value: str
