@@ -9,6 +9,7 @@ from itertools import groupby
 from normdiag.evidence.architecture import Norm, ResidualAdd
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.record import record
+from normdiag.rules.number import count
 
 
 @record
@@ -31,6 +32,11 @@ def worst_first(sites: Iterable[Site]) -> tuple[Site, ...]:
     return tuple(sorted(sites, key=lambda site: -site.value))
 
 
+def norm_at(evidence: Evidence, site: Site) -> Norm:
+    """The norm that a site is of."""
+    return next(norm for norm in evidence.architecture.norms if norm.id == site.id)
+
+
 def ids(sites: Iterable[Site]) -> tuple[str, ...]:
     """Their ids in their order."""
     return tuple(site.id for site in sites)
@@ -49,6 +55,14 @@ def where(sites: Sequence[Site]) -> str:
             layers.setdefault(each.stack, set()).add(each.layer)
     named = [f"{ranges(found)} of {stack}" for stack, found in layers.items()]
     return _listed([*named, *loose])
+
+
+def at(sites: Sequence[Site], noun: str) -> str:
+    """Where, with the first named: "at h.4.ln", "at 2 norms, layers 3-4 of h; worst h.4.ln"."""
+    worst = sites[0].id
+    if len(sites) == 1:
+        return f"at {worst}"
+    return f"at {count(len(sites), noun)}, {where(sites)}; worst {worst}"
 
 
 def ranges(layers: Iterable[int]) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import Site, at, ids, norm_at, see, site, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -97,14 +97,13 @@ class AmplifyingNorm(Rule):
         self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        norm = norm_at(evidence, worst)
         m2 = evidence.measurements.norms[worst.id].input_var
         over = "in the median over tokens" if severity == "warning" else "at some tokens"
         size = m2.median if severity == "warning" else m2.min
-        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
         return self.finding(
             f"small changes are multiplied by {number(worst.value)} {over} (threshold "
-            f"{number(limit)}), {many} {worst.id}: m2 {number(size)}, "
+            f"{number(limit)}), {at(sites, 'norm')}: m2 {number(size)}, "
             f"eps {number(norm.eps or 0.0)}",
             ids=ids(sites),
             severity=severity,

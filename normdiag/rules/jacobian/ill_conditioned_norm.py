@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import Site, at, ids, see, site, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -102,10 +102,9 @@ class IllConditionedNorm(Rule):
         worst = sites[0]
         jacobian = evidence.measurements.norms[worst.id].jacobian
         largest = f", sigma_max {number(jacobian.sigma_max.median)}" if jacobian else ""
-        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
         return self.finding(
             f"kappa {number(worst.value)} in the median over tokens (threshold {number(limit)}), "
-            f"{many} {worst.id}{largest}",
+            f"{at(sites, 'norm')}{largest}",
             ids=ids(sites),
             severity=severity,
             confidence="high",

@@ -10,7 +10,7 @@ from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, unit, where, worst_first
+from normdiag.rules.site import Site, at, ids, norm_at, see, site, unit, where, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 FEW = 8
@@ -106,14 +106,13 @@ class ConstantInput(Rule):
         self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        norm = norm_at(evidence, worst)
         measured = evidence.measurements.norms[worst.id]
-        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
         unsafe = severity == "error"
         zero = ", and epsilon is 0: 0/0 is NaN" if unsafe else ""
         return self.finding(
             f"{measured.constant} of {count(measured.tokens, unit(norm))} constant (share "
-            f"{number(worst.value)}, threshold {number(limit)}) {many} {worst.id}"
+            f"{number(worst.value)}, threshold {number(limit)}) {at(sites, 'norm')}"
             f"{_named(norm, measured.constant_places)}{zero}",
             ids=ids(sites),
             severity=severity,

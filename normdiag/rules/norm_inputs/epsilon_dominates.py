@@ -8,7 +8,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, unit, where, worst_first
+from normdiag.rules.site import Site, at, ids, norm_at, see, site, unit, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -122,15 +122,12 @@ class EpsilonDominates(Rule):
 
     def _at_some(self, evidence: Evidence, sites: tuple[Site, ...], limit: float) -> Finding:
         worst = sites[0]
-        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        norm = norm_at(evidence, worst)
         measured = evidence.measurements.norms[worst.id]
-        several = (
-            f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
-        )
         return self.finding(
             f"epsilon is the larger term at {measured.dominated - measured.constant} of "
             f"{count(measured.tokens, unit(norm))} (share {number(worst.value)}, threshold "
-            f"{number(limit)}) {several} {worst.id}: eps {number(norm.eps or 0.0)} beside m2 from "
+            f"{number(limit)}) {at(sites, 'norm')}: eps {number(norm.eps or 0.0)} beside m2 from "
             f"{number(measured.input_var.min)}",
             ids=ids(sites),
             severity="warning",
@@ -144,12 +141,11 @@ class EpsilonDominates(Rule):
         self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        norm = norm_at(evidence, worst)
         m2 = evidence.measurements.norms[worst.id].input_var.median
-        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
         return self.finding(
             f"epsilon makes up {number(worst.value)} of what the norm divides by, in the median "
-            f"over tokens (threshold {number(limit)}), {many} {worst.id}: "
+            f"over tokens (threshold {number(limit)}), {at(sites, 'norm')}: "
             f"eps {number(norm.eps or 0.0)} beside m2 {number(m2)}",
             ids=ids(sites),
             severity=severity,

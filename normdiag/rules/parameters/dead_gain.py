@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import Site, at, ids, norm_at, see, site, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -96,12 +96,11 @@ class DeadGain(Rule):
         self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        norm = norm_at(evidence, worst)
         dead = norm.gain.dead if norm.gain else 0
-        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
         return self.finding(
             f"{dead} of {norm.features} gains dead (share {number(worst.value)}, threshold "
-            f"{number(limit)}) {many} {worst.id}: these channels hand on their bias alone",
+            f"{number(limit)}) {at(sites, 'norm')}: these channels hand on their bias alone",
             ids=ids(sites),
             severity=severity,
             confidence="high",

@@ -10,7 +10,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import Site, ids, norm_at, see, site, where, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 ALIKE = ("branch-input", "branch-output", "stream", "skip", "qk")
@@ -98,7 +98,7 @@ class EpsilonMismatch(Rule):
         self, evidence: Evidence, odd: tuple[Site, ...], usual: float, most: int, limit: float
     ) -> Finding:
         worst = odd[0]
-        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
+        norm = norm_at(evidence, worst)
         many = f"{count(len(odd), 'norm')}, {where(odd)}; worst " if len(odd) > 1 else ""
         return self.finding(
             f"{many}{worst.id}: epsilon {number(norm.eps or 0.0)}, where the {most} others of its "

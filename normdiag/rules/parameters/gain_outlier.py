@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import Site, at, ids, norm_at, see, site, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -104,11 +104,10 @@ class GainOutlier(Rule):
         self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
-        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
+        norm = norm_at(evidence, worst)
         return self.finding(
             f"the largest |gain| is {number(worst.value)} times the median (threshold "
-            f"{number(limit)}) {many} {worst.id}: {_told(norm, norm.gain)}",
+            f"{number(limit)}) {at(sites, 'norm')}: {_told(norm, norm.gain)}",
             ids=ids(sites),
             severity=severity,
             confidence="high",

@@ -8,7 +8,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import Site, at, ids, norm_at, see, site, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 REMOVED = {"layernorm": 2, "groupnorm": 2, "rmsnorm": 1, "l2norm": 1}
@@ -88,11 +88,10 @@ class NarrowNorm(Rule):
         if not sites:
             return
         worst = sites[0]
-        norm = next(norm for norm in evidence.architecture.norms if norm.id == worst.id)
-        many = f"at {count(len(sites), 'norm')}, {where(sites)}; worst" if len(sites) > 1 else "at"
+        norm = norm_at(evidence, worst)
         yield self.finding(
             f"a norm over {count(norm.features, 'feature')} removes {number(worst.value)} of the "
-            f"directions (threshold {number(limit)}) {many} {worst.id} ({norm.kind})",
+            f"directions (threshold {number(limit)}) {at(sites, 'norm')} ({norm.kind})",
             ids=ids(sites),
             severity="warning",
             confidence="high",
