@@ -33,6 +33,7 @@ def observe(
 ) -> Report:
     """Run the pipeline on `target`; whatever is printed meanwhile goes to stderr."""
     verbose = context.params["verbose"]
+    give_back()
     with quiet(verbose=verbose):
         options = request.options(observing, settings, typed(context))
 
@@ -48,6 +49,7 @@ def compare_targets(
 ) -> Comparison:
     """Run the pipeline on both; whatever is printed meanwhile goes to stderr."""
     verbose = context.params["verbose"]
+    give_back()
     with quiet(verbose=verbose):
         options = request.options(comparing.observing, settings, typed(context))
         second = request.second(options, comparing.second)

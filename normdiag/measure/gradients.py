@@ -24,7 +24,7 @@ from normdiag.structure.attachments import StackFacts
 from normdiag.structure.describe import Sites
 from normdiag.structure.parameter_groups import parameter_behind, parameter_groups
 
-_COPIED = 1 << 22
+_COPIED = 1 << 19
 """Elements that are copied to float64 at a time."""
 _HALF_SCALE = 1024.0
 """What a loss in float16 is multiplied by, and its gradients divided by: else the smallest vanish,
