@@ -62,19 +62,13 @@ def options(observing: Observing, under: Settings, command: str) -> Options:
         "dtype": loading.dtype.value if loading.dtype else under.dtype,
         "device": loading.device or under.device,
         "seed": under.seed if probe.seed is None else probe.seed,
-        "measure": _measure(observing.measuring.measure, under),
+        "measure": _measure(observing.measuring.measure, under.measure),
         "clip": under.clip if observing.measuring.clip is None else observing.measuring.clip,
         "inputs": _inputs(probe),
     }
 
-    from normdiag.options import MEASURES, Options
+    from normdiag.options import Options
 
-    for kind in given["measure"] or ():
-        if kind not in MEASURES:
-            raise UsageError(
-                f"--measure {kind} is nothing that can be measured",
-                f"there are {', '.join(MEASURES)}; and none",
-            )
     return Options(
         **{name: value for name, value in given.items() if value is not None},
         revision=loading.revision,
@@ -175,15 +169,23 @@ def _ids(given: Iterable[str] | None) -> tuple[tuple[int, ...], ...] | None:
     return tuple(sequences)
 
 
-def _measure(given: Iterable[str] | None, under: Settings) -> tuple[str, ...] | None:
+def _measure(given: Iterable[str] | None, under: tuple[str, ...] | None) -> tuple[str, ...] | None:
     names = _names(given)
-    if names is None:
-        return under.measure
-    if "none" not in names:
-        return names
-    if len(names) > 1:
-        raise UsageError(f"--measure {','.join(names)} asks for none and for some", "drop one")
-    return ()
+    if names is not None and "none" in names:
+        if len(names) > 1:
+            raise UsageError(f"--measure {','.join(names)} asks for none and for some", "drop one")
+        return ()
+    names = under if names is None else names
+
+    from normdiag.options import MEASURES
+
+    for name in names or ():
+        if name not in MEASURES:
+            raise UsageError(
+                f"--measure {name} is nothing that can be measured",
+                f"there are {', '.join(MEASURES)}; and none",
+            )
+    return names
 
 
 def _inputs(probe: Probe) -> Path | None:
