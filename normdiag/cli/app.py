@@ -19,7 +19,7 @@ from normdiag.cli.compare import compare
 from normdiag.cli.gather import flat
 from normdiag.cli.help import Sectioned
 from normdiag.cli.inspect import inspect
-from normdiag.cli.messages import say
+from normdiag.cli.messages import hanging, say
 from normdiag.cli.render import render
 from normdiag.cli.rules import rules
 from normdiag.cli.schema import schema
@@ -88,8 +88,8 @@ def _answer(error: BaseException, debug: bool) -> int:
     """Say what went wrong; return the exit code for it."""
     match error:
         case NormdiagError():
-            hint = "" if error.hint is None else f"\nhint: {error.hint}"
-            say(f"error: {error.what}{hint}")
+            hint = "" if error.hint is None else f"\nhint: {hanging(error.hint)}"
+            say(f"error: {hanging(error.what)}{hint}")
             return error.exit_code
         case KeyboardInterrupt():
             say("interrupted")
@@ -121,7 +121,9 @@ def _say_fault(error: BaseException, debug: bool) -> None:
     if debug:
         say("".join(traceback.format_exception(error)))
     line = "".join(traceback.format_exception_only(error)).strip()
-    say(f"error: {line}\nThis is a fault of normdiag, not of your target. Please report it.")
+    say(
+        f"error: {hanging(line)}\nThis is a fault of normdiag, not of your target. Please report it."
+    )
     if not debug:
         say("hint: set NORMDIAG_DEBUG=1 to see where it happened")
 

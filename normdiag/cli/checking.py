@@ -14,6 +14,7 @@ from normdiag.cli.messages import say
 from normdiag.cli.options import Observing
 from normdiag.config import Settings
 from normdiag.errors import ExitCode, NormdiagError
+from normdiag.render.escape import visible
 from normdiag.render.verdict import entry_headline
 from normdiag.report.gate import Gate, checked
 from normdiag.report.report import Report
@@ -48,7 +49,7 @@ class Checking:
         entries: list[Entry] = []
         for target in sorted(targets, key=natural):
             for entry in self._entries(target):
-                say(f"{entry.target}: {entry_headline(entry)}")
+                say(f"{visible(entry.target)}: {entry_headline(entry)}")
                 entries.append(entry)
             if not target.endswith(".json"):
                 gc.collect()  # a model may hold itself in a cycle; the next one needs its memory
@@ -79,7 +80,8 @@ class Checking:
     def _checked(self, report: Report, target: str) -> Report:
         before = self.before.of(target)
         if before is None and self.before.path is not None:
-            say(f"{target}: the baseline has no report of it, so all of its findings are new")
+            name = visible(target)
+            say(f"{name}: the baseline has no report of it, so all of its findings are new")
         return checked(report, self.gate, before, str(self.before.path or ""))
 
 

@@ -10,6 +10,11 @@ def say(text: str) -> None:
     typer.echo("".join(_visible(character) for character in text), err=True)
 
 
+def hanging(text: str) -> str:
+    """`text` from outside, none of whose lines begins one: there CI services look for commands."""
+    return text.replace("\n", "\n  | ")
+
+
 def _visible(character: str) -> str:
     if character.isprintable() or character in "\n\t":
         return character

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -14,6 +15,7 @@ from normdiag.cli.messages import say
 from normdiag.cli.options import Format, Output
 from normdiag.cli.stdout import stdout
 from normdiag.errors import UsageError
+from normdiag.render.escape import visible
 from normdiag.render.formats import COMPARISONS, FORMATS, SERIES
 from normdiag.render.interface import Options, RulePage
 from normdiag.render.severity import tally
@@ -36,6 +38,11 @@ def require_writable(output: Output) -> None:
             raise UsageError(
                 f"cannot write {str(path)!r}: its directory does not exist", "make it first"
             )
+        place = path if path.exists() and not path.is_file() else path.resolve().parent
+        if not os.access(place, os.W_OK):
+            raise UsageError(f"cannot write {str(path)!r}: no permission", "give another folder")
+    if output.json is not None and output.json == output.output:
+        raise UsageError(f"--json and --output are both {str(output.json)!r}", "give two files")
 
 
 def deliver(report: Report, output: Output, sites: Iterable[str] = ()) -> None:
@@ -108,7 +115,7 @@ def _write(output: Output, render: Callable[[Console], None]) -> None:
 
 
 def _say(what: str, output: Output) -> None:
-    say("; ".join([what, *(f"{path} written" for path in _files(output))]))
+    say("; ".join([what, *(f"{visible(str(path))} written" for path in _files(output))]))
 
 
 def _outcome(entry: Entry) -> str:

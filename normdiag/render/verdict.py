@@ -63,7 +63,8 @@ def _reasons(report: Report, check: Check) -> Iterator[str]:
         if check.baseline is None:
             yield _PASSED[check.fail_on]
         else:
-            yield f"beside the baseline {beside_baseline(check)}"
+            the = "the" if check.baseline.note is None else "a doubtful"
+            yield f"beside {the} baseline {beside_baseline(check)}"
         return
     failing = [pair for pair in standing_of(report) if pair[1] is not None and pair[1].fails]
     for severity in reversed(SEVERITIES):

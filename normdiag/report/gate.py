@@ -96,7 +96,7 @@ def _doubts(report: Report, before: Report) -> Iterator[str]:
     """What makes numbers of the two reports hard to compare."""
     here, there = _sites(report), _sites(before)
     if here and here.isdisjoint(there):
-        yield "the baseline has none of the norms and adds of this model: is it of another one?"
+        yield "the baseline has none of this model's norms and adds (is it of another one?)"
     now, then = report.subject, before.subject
     if now.dtype != then.dtype:
         yield f"the baseline was run in {then.dtype}, this in {now.dtype}"

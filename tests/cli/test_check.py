@@ -57,6 +57,11 @@ class TestBaseline:
         assert result.exit_code == 0
         assert "gone      ND304 massive-activation" in result.stdout
 
+    def test_one_of_another_model_is_called_doubtful_in_the_verdict(self, run, saved):
+        result = run("check", saved("bert"), "--baseline", saved("llama"), "--select", "ND102")
+        assert result.exit_code == 0
+        assert verdict(result).startswith("passed: beside a doubtful baseline 0 new")
+
     def test_it_is_judged_by_the_rules_of_now(self, run, saved, folder):
         path = saved("llama")
         document = json.loads(path.read_text(encoding="utf-8")) | {"findings": []}

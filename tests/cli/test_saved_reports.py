@@ -69,6 +69,22 @@ def test_a_file_that_cannot_be_written_is_refused_at_once(run, option, where, wh
     assert why in result.stderr
 
 
+@pytest.mark.parametrize("where", ["new.txt", "old.txt"])
+def test_a_folder_that_may_not_be_written_to_is_refused_at_once(run, folder, monkeypatch, where):
+    (folder / "old.txt").write_text("old", encoding="utf-8")
+    monkeypatch.setattr("os.access", lambda path, _: path != folder)
+    result = run("render", "not even looked at.json", "--output", where)
+    assert result.exit_code == 2
+    assert f"cannot write '{where}': no permission" in result.stderr
+
+
+def test_one_file_for_two_outputs_is_refused(run, saved, folder):
+    result = run("render", saved("llama"), "--output", "a.txt", "--json", "./a.txt")
+    assert result.exit_code == 2
+    assert "--json and --output are both 'a.txt'" in result.stderr
+    assert not (folder / "a.txt").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [

@@ -121,6 +121,15 @@ def test_a_target_that_the_baseline_does_not_have_is_told(run, checkpoints, save
     assert "the baseline has no report of it" in result.stderr
 
 
+def test_no_name_begins_a_line_of_its_own_on_stderr(run, saved, folder):
+    named = saved("llama").rename(folder / "a\n::error::x.json")
+    result = run("check", named.name, saved("bert"), "--json", "b\n::error::x.json")
+    assert result.exit_code == 0
+    assert "a\\n::error::x.json: passed" in result.stderr
+    assert "b\\n::error::x.json written" in result.stderr
+    assert "\n::" not in result.stderr
+
+
 @pytest.mark.parametrize("form", ["text", "csv", "json", "markdown", "sarif", "junit", "github"])
 def test_a_saved_series_is_shown_in_any_format(run, checkpoints, form):
     direct = run("check", *checkpoints, "-f", form, "--json", "all.json")

@@ -156,6 +156,7 @@ def test_exit_codes(run, words, code):
     [
         (("inspect", "./nowhere"), 3),
         (("inspect", "nowhere.py:build"), 3),
+        (("check", "nowhere\n::error::/"), 3),
         (("inspect", TINY, "--revision", "main"), 2),
         (("inspect", TINY, "--device", "no such device"), 2),
         (("inspect", TINY, "--adapter", "nowhere"), 3),
@@ -180,6 +181,7 @@ def test_errors(run, words, code):
     assert "error: " in result.stderr
     assert "\nhint: " in result.stderr
     assert "Traceback" not in result.stderr
+    assert "\n::" not in result.stderr
 
 
 def sequences(result):

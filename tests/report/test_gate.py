@@ -64,7 +64,7 @@ def test_what_makes_the_comparison_doubtful_is_told():
         return checked(llama(), Gate(), before, "x").check.baseline.note
 
     assert note(llama()) is None
-    assert "another one?" in note(bert())
+    assert "(is it of another one?)" in note(bert())
     half = replace(llama(), subject=replace(llama().subject, dtype="float16"))
     assert note(half) == "doubtful: the baseline was run in float16, this in float32"
     of_now = replace(llama().subject.probe, digest="1")
