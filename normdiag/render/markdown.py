@@ -63,6 +63,8 @@ def _word(word: str) -> str:
     head = re.match(r"\(*", word)
     start = head.end() if head else 0
     end = len(word.rstrip(".,:;)"))
+    while word.count("(", start, end) > word.count(")", start, end) and word[end:].startswith(")"):
+        end += 1
     if end <= start:
         return code(word)
     return word[:start] + code(word[start:end]) + word[end:]
@@ -95,11 +97,17 @@ def _findings(report: Report, options: Options) -> Iterator[str]:
     yield "<details><summary>What was found, and what to do</summary>"
     yield ""
     for finding, _ in pairs:
-        said = f"{words(finding.message)}. Do: {words(finding.advice)}"
+        said = f"{words(finding.message)}. Do: {_advice(finding.advice)}"
         yield f"* **{code(finding.code)} {words(finding.name)}**: {said}"
     yield ""
     yield "</details>"
     yield ""
+
+
+def _advice(text: str) -> str:
+    """`text`, with the command that it ends in as one piece of code, to be copied."""
+    said, see, command = text.rpartition("see: ")
+    return words(said + see) + code(command) if command.startswith("normdiag ") else words(text)
 
 
 def _row(finding: Finding, standing: Standing | None, options: Options) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -105,6 +106,7 @@ def test_a_code_span_holds_the_text(text):
         ("epsilon is 99% of it, ×3.5 (0.2)", "epsilon is 99% of it, ×3.5 (0.2)"),
         ("at model.layers.3/add#0, and", "at `model.layers.3/add#0`, and"),
         ("(q_norm).", "(`q_norm`)."),
+        ("by 1/sqrt(2L); (f/(x))", "by `1/sqrt(2L)`; (`f/(x)`)"),
         ("in [0.1, 2]", r"in \[0.1, 2\]"),
         ("<b>", "`<b>`"),
         ("@all", "`@all`"),
@@ -113,6 +115,13 @@ def test_a_code_span_holds_the_text(text):
 )
 def test_what_is_not_plain_is_code(text, shown):
     assert words(text) == shown
+
+
+def test_a_command_can_be_copied():
+    command = "normdiag trace ckpt --site 'model.layers.3/add#1'"
+    (finding,) = llama().findings
+    advised = replace(llama(), findings=(replace(finding, advice=f"look; see: {command}"),))
+    assert f"Do: look; see: `{command}`\n" in written(advised, format="markdown")
 
 
 def test_the_verdict_comes_first_and_the_state_beside_each_finding():
