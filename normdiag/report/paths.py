@@ -84,7 +84,8 @@ def _field(kind: Any, step: Step, text: str, before: str) -> Any:
     """The type that `step` leads to from `kind`; that of the entries where it holds several."""
     fields = _fields(kind)
     if step.key not in fields:
-        near = get_close_matches(step.key, fields, n=3, cutoff=0.5) or list(fields)
+        below = [f"{key}.{step.key}" for key, inner in fields.items() if step.key in _fields(inner)]
+        near = below or get_close_matches(step.key, fields, n=3, cutoff=0.5) or list(fields)
         where = before or "the report"
         raise UsageError(
             f"{text!r} leads nowhere: {where} has no {step.key!r}",
@@ -129,8 +130,13 @@ def _is_number(kind: Any) -> bool:
     return kind in (int, float) if inner is None else _is_number(inner)
 
 
+def _holds_numbers(kind: Any) -> bool:
+    fields = _fields(_several(kind) or kind)
+    return _is_number(kind) or any(map(_holds_numbers, fields.values()))
+
+
 def _instead(text: str, kind: Any) -> str:
-    fields = [f"{text}.{key}" for key in _fields(kind)]
+    fields = [f"{text}.{key}" for key, inner in _fields(kind).items() if _holds_numbers(inner)]
     if not fields:
         return "give the path of a number, such as measurements.growth.total"
     return f"it holds {', '.join(fields)}"

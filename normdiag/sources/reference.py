@@ -113,4 +113,6 @@ def _missing_path_hint(path: Path) -> str:
     missing = path
     while not os.path.exists(missing.parent):  # noqa: PTH110
         missing = missing.parent
+    if set(missing.name) & set("*?["):
+        return f"nothing in {missing.parent.absolute()} matches {missing.name}"
     return f"{missing.name} is not in {missing.parent.absolute()}; check the spelling"

@@ -84,6 +84,7 @@ def test_an_id_that_is_not_there_names_the_nearest():
         ("measurements.head_input[a].rms", "head_input has no ids", "brackets"),
         ("subject.parameters.x", "has no 'x'", "ends it"),
         ("measurements.growth[model.layers", "cannot be read from 'growth[model", "brackets"),
+        ("growth.total", "the report has no 'growth'", "the report has measurements.growth;"),
         ("measurements..growth", "cannot be read from '.growth'", "dots"),
         ("", "is no path", "dots"),
     ],
@@ -93,6 +94,15 @@ def test_what_leads_nowhere_is_refused_with_what_is_near(path, what, hint):
         parse(path)
     assert what in caught.value.what
     assert hint in caught.value.hint
+
+
+def test_only_what_holds_numbers_is_proposed():
+    with pytest.raises(UsageError) as caught:
+        parse("measurements.growth")
+    assert "growth.total" in caught.value.hint
+    assert "growth.phases" in caught.value.hint  # holds records that hold numbers
+    assert "growth.law" not in caught.value.hint
+    assert "growth.init_note" not in caught.value.hint
 
 
 def test_every_documented_number_has_a_path():

@@ -23,7 +23,7 @@ def difference(a: Norm, b: Norm, seen: VectorApart | None, rounding: Rounding) -
         return Found("gain", "error", ids, text, detail=f"rms {alone.rms:.6g}")
     if seen is None:
         apart = _apart(x, y)
-        detail = f"rms {x.rms:.6g} in A, {y.rms:.6g} in B"
+        detail = f"{_size(x)} in A, {_size(y)} in B"
     else:
         apart, detail = seen.max_relative, largest(seen)
     if apart <= tolerance:
@@ -45,6 +45,11 @@ def largest(seen: VectorApart) -> str:
         f"max relative {seen.max_relative:.3g} at channel {seen.channel}: {seen.a:.6g} in A, "
         f"{seen.b:.6g} in B"
     )
+
+
+def _size(gain: Gain) -> str:
+    lost = f" and {gain.nonfinite} not finite" if gain.nonfinite else ""
+    return f"rms {gain.rms:.6g}{lost}"
 
 
 def _is_ones(gain: Gain) -> bool:

@@ -134,6 +134,12 @@ def test_in_what_way_a_gain_differs(gain: Gain, kind: str | None) -> None:
     assert found == ([] if kind is None else [kind])
 
 
+def test_a_gain_that_is_not_finite_is_told_as_such() -> None:
+    broken = with_norms(llama(), at(FIRST, gain=replace(GAIN, nonfinite=2)))
+    (found,) = compare(llama(), broken).differences
+    assert f"rms {GAIN.rms:.6g} in A, rms {GAIN.rms:.6g} and 2 not finite in B" in found.message
+
+
 def test_what_half_precision_rounds_is_no_difference() -> None:
     gain = replace(GAIN, rms=GAIN.rms * (1 + 3e-4))
     cast = with_norms(llama(), at(FIRST, gain=gain))
