@@ -11,7 +11,8 @@ from typing import Any
 from normdiag.errors import UsageError
 
 MEASURES = ("stream", "norms", "jacobians", "gradients")
-"""What can be measured, all of it by default."""
+"""What can be measured, all of it by default. "stream": adds, growth, closure, what relates layers,
+precision. "norms": their inputs, what they are blind to. "jacobians": of norms and of blocks."""
 
 
 @dataclass(frozen=True, kw_only=True)
