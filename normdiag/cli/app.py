@@ -121,9 +121,8 @@ def _say_fault(error: BaseException, debug: bool) -> None:
     if debug:
         say("".join(traceback.format_exception(error)))
     line = "".join(traceback.format_exception_only(error)).strip()
-    say(
-        f"error: {hanging(line)}\nThis is a fault of normdiag, not of your target. Please report it."
-    )
+    fault = "This is a fault of normdiag, not of your target. Please report it."
+    say(f"error: {hanging(line)}\n{fault}")
     if not debug:
         say("hint: set NORMDIAG_DEBUG=1 to see where it happened")
 

@@ -56,6 +56,12 @@ def test_a_factory_is_a_module_or_a_file_and_a_name(tmp_path: Path) -> None:
     )
 
 
+def test_a_pattern_that_a_shell_found_no_match_for_is_known(tmp_path: Path) -> None:
+    with pytest.raises(LoadError) as caught:
+        parse(f"{tmp_path}/ckpt-*/")
+    assert caught.value.hint == f"nothing in {tmp_path} matches ckpt-*"
+
+
 @pytest.mark.parametrize(
     "target", ["./nowhere", "/no/where/at/all", "~/no-such", "a/b/c", "gone.safetensors", "x.gguf"]
 )
