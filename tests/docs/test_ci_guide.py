@@ -20,6 +20,7 @@ import jsonschema
 import pytest
 import yaml
 
+import normdiag
 from normdiag import config
 from normdiag.report.paths import parse
 from normdiag.report.saved import load_reports
@@ -194,7 +195,8 @@ def test_the_shell_script_exits_as_the_check_does(
     if what != "same":
         getattr(repository, what)()
     (repository.folder / "check.sh").write_text(block("sh", "A plain shell"), encoding="utf-8")
-    (repository.folder / "normdiag.json").write_text("of an earlier run", encoding="utf-8")
+    for name in ("normdiag.json", "normdiag.xml", "normdiag.md"):
+        (repository.folder / name).write_text("of an earlier run", encoding="utf-8")
     done = repository.run("sh check.sh model.json")
     assert done.returncode == code, done.stderr
     assert repository.has("normdiag.xml") is repository.has("normdiag.md") is (code != 3)
@@ -207,6 +209,12 @@ def test_the_shell_script_installs_once(repository: Repository) -> None:
     for _ in range(2):
         assert repository.run("sh check.sh model.json").returncode == 0
         assert repository.text("installed.log").count("install") == 2
+
+
+def test_the_wheel_is_called_as_pip_calls_it() -> None:
+    (wheel,) = set(re.findall(r"normdiag-\S+\.whl", GUIDE))
+    assert wheel == f"normdiag-{normdiag.__version__}-py3-none-any.whl"
+    assert set(re.findall(r"normdiag==[\d.]+\d", GUIDE)) == {f"normdiag=={normdiag.__version__}"}
 
 
 def test_the_settings_are_settings(tmp_path: Path) -> None:
