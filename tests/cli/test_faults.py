@@ -52,7 +52,7 @@ def test_an_error_without_a_hint(fails):
 def test_what_comes_from_outside_is_spelled_out(fails):
     result = fails(errors.LoadError("no \x1b[31m[red]layer\u202e\ud800\x07", "two\nlines\r"))
     assert result.stderr == (
-        "error: no \\x1b[31m[red]layer\\u202e\\ud800\\x07\nhint: two\nlines\\r\n"
+        "error: no \\x1b[31m[red]layer\\u202e\\ud800\\x07\nhint: two\n  | lines\\r\n"
     )
 
 
