@@ -11,6 +11,7 @@ import typer
 from normdiag.cli import request
 from normdiag.cli.commandline import typed
 from normdiag.cli.costs import told
+from normdiag.cli.memory import give_back
 from normdiag.cli.options import Comparing, Observing
 from normdiag.cli.progress import shown
 from normdiag.cli.quiet import quiet
