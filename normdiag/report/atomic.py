@@ -18,11 +18,10 @@ def write(path: Path, text: str) -> None:
     nothing can be written there.
     """
     try:
-        target = path.resolve()
-        if target.exists() and not target.is_file():
-            target.write_text(text, encoding="utf-8")
+        if path.exists() and not path.is_file():
+            path.write_text(text, encoding="utf-8")
         else:
-            _replace(target, text)
+            _replace(path.resolve(), text)
     except OSError as error:
         raise UsageError(
             f"cannot write {str(path)!r}: {error.strerror or error}",

@@ -60,6 +60,18 @@ def test_it_keeps_the_mode_and_follows_a_link(tmp_path):
     assert real.stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="descriptors with names are Unix's")
+def test_a_pipe_without_a_name_is_written_to():
+    """As a shell's `>(command)` is, or /dev/stdout where stdout is a pipe."""
+    reader, writer = os.pipe()
+    try:
+        atomic.write(Path(f"/dev/fd/{writer}"), "text")
+        assert os.read(reader, 10) == b"text"
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are POSIX")
 def test_a_pipe_is_written_to_and_stays(tmp_path):
     pipe = tmp_path / "pipe"
