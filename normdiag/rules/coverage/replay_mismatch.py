@@ -94,8 +94,8 @@ class ReplayMismatch(Rule):
             unit="relative error",
             default=5e-2,
             meaning="the same for bfloat16 and every other format",
-            source="our choice (2026), 6 roundings of 2^-7: SmolLM2-135M replays to 6e-3 and closes "
-            "to 0.015",
+            source="our choice (2026), 6 roundings of 2^-7: SmolLM2-135M replays to 6e-3, "
+            "closes to 0.015",
             low=0.0,
             high=1.0,
         ),
