@@ -57,6 +57,16 @@ class TestBaseline:
         assert result.exit_code == 0
         assert "gone      ND304 massive-activation" in result.stdout
 
+    def test_what_is_new_and_passes_is_told(self, run, saved, milder):
+        words = ("check", saved("llama"), "--select", "ND304", "--baseline", milder)
+        for fail_on in ("error", "never"):
+            result = run(*words, "--fail-on", fail_on)
+            assert result.exit_code == 0
+            assert verdict(result) == (
+                "passed: beside the baseline 1 new, 0 worse, 0 known, 0 gone; "
+                f"--fail-on {fail_on} lets them pass"
+            )
+
     def test_one_of_another_model_is_called_doubtful_in_the_verdict(self, run, saved):
         result = run("check", saved("bert"), "--baseline", saved("llama"), "--select", "ND102")
         assert result.exit_code == 0
