@@ -69,7 +69,9 @@ class Spelled(nn.Module):
         return self.head(self.norm(x))
 
 
-def build():
-    from sample_models.norms import EPS, functional_ln
+def layer_norm(x, gain, bias, eps):
+    return F.layer_norm(x, gain.shape, gain, bias, eps)
 
-    return Spelled(functional_ln, EPS).eval(), torch.arange(32).view(2, 16) % 11
+
+def build():
+    return Spelled(layer_norm, 1e-5).eval(), torch.arange(32).view(2, 16) % 11
