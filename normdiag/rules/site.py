@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from normdiag.evidence.architecture import Norm, ResidualAdd
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.record import record
+from normdiag.findings import Severity
 from normdiag.rules.number import count
 
 
@@ -30,6 +31,21 @@ def site(of: Norm | ResidualAdd, value: float) -> Site:
 def worst_first(sites: Iterable[Site]) -> tuple[Site, ...]:
     """The sites by value, the largest first; equal ones stay in the order of the forward."""
     return tuple(sorted(sites, key=lambda site: -site.value))
+
+
+Graded = tuple[tuple[Site, ...], Severity, float]
+"""Sites, the severity of a finding of them, and the threshold that they are past."""
+
+
+def graded(sites: Iterable[Site], high: float, low: float) -> Iterator[Graded]:
+    """The sites above `high`, as a warning; then those above `low` alone, as info."""
+    ordered = worst_first(sites)
+    severe = tuple(each for each in ordered if each.value > high)
+    notable = tuple(each for each in ordered if low < each.value <= high)
+    if severe:
+        yield severe, "warning", high
+    if notable:
+        yield notable, "info", low
 
 
 def norm_at(evidence: Evidence, site: Site) -> Norm:

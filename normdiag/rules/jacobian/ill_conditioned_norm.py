@@ -8,7 +8,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, ids, see, site, worst_first
+from normdiag.rules.site import Site, at, graded, ids, see, site
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -87,14 +87,9 @@ class IllConditionedNorm(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per severity."""
-        high, low = limits["kappa"], limits["kappa_notable"]
-        sites = worst_first(_kappas(evidence))
-        severe = tuple(each for each in sites if each.value > high)
-        notable = tuple(each for each in sites if low < each.value <= high)
-        if severe:
-            yield self._finding(evidence, severe, "warning", high)
-        if notable:
-            yield self._finding(evidence, notable, "info", low)
+        kappas = graded(_kappas(evidence), limits["kappa"], limits["kappa_notable"])
+        for sites, severity, limit in kappas:
+            yield self._finding(evidence, sites, severity, limit)
 
     def _finding(
         self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float

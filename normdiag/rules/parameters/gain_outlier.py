@@ -9,7 +9,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, ids, norm_at, see, site, worst_first
+from normdiag.rules.site import Site, at, graded, ids, norm_at, see, site
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -87,18 +87,13 @@ class GainOutlier(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per severity."""
-        high, low = limits["ratio"], limits["ratio_notable"]
-        sites = worst_first(
+        ratios = (
             site(norm, norm.gain.max_abs / norm.gain.median_abs)
             for norm in evidence.architecture.norms
             if norm.gain is not None and norm.gain.median_abs
         )
-        severe = tuple(each for each in sites if each.value > high)
-        notable = tuple(each for each in sites if low < each.value <= high)
-        if severe:
-            yield self._finding(evidence, severe, "warning", high)
-        if notable:
-            yield self._finding(evidence, notable, "info", low)
+        for sites, severity, limit in graded(ratios, limits["ratio"], limits["ratio_notable"]):
+            yield self._finding(evidence, sites, severity, limit)
 
     def _finding(
         self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
