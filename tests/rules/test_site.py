@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from normdiag.rules.site import Site, ids, ranges, see, where, worst_first
+from normdiag.rules.site import Site, at, graded, ids, ranges, see, where, worst_first
 from tests.rules.builders import evidence
 
 
-def at(id: str, value: float = 1.0, stack: str | None = "layers", layer: int | None = None) -> Site:
+def spot(
+    id: str, value: float = 1.0, stack: str | None = "layers", layer: int | None = None
+) -> Site:
     return Site(id=id, value=value, stack=stack, layer=layer)
 
 
@@ -41,31 +43,47 @@ def test_every_layer_can_be_read_back(layers: set[int]) -> None:
 
 
 def test_a_single_site_is_named() -> None:
-    assert where([at("layers.3.norm", layer=3)]) == "layers.3.norm"
+    assert where([spot("layers.3.norm", layer=3)]) == "layers.3.norm"
 
 
 def test_sites_of_one_stack_become_a_range() -> None:
-    assert where([at(f"n{layer}", layer=layer) for layer in (5, 3, 4, 3)]) == "layers 3-5 of layers"
+    assert (
+        where([spot(f"n{layer}", layer=layer) for layer in (5, 3, 4, 3)]) == "layers 3-5 of layers"
+    )
 
 
 def test_stacks_and_sites_outside_of_layers_stand_apart() -> None:
     sites = [
-        at("a", layer=0),
-        at("embed", layer=None),
-        at("b", layer=1),
-        at("c", stack="decoder", layer=7),
+        spot("a", layer=0),
+        spot("embed", layer=None),
+        spot("b", layer=1),
+        spot("c", stack="decoder", layer=7),
     ]
     assert where(sites) == "layers 0-1 of layers, layer 7 of decoder and embed"
 
 
 def test_a_long_list_is_cut() -> None:
-    sites = [at(f"loose{k}", stack=None) for k in range(9)]
+    sites = [spot(f"loose{k}", stack=None) for k in range(9)]
     assert where(sites) == "loose0, loose1, loose2, loose3 and 5 more"
 
 
 def test_the_worst_comes_first_and_equal_ones_keep_their_order() -> None:
-    ranked = worst_first([at("a", 1.0), at("b", 3.0), at("c", 1.0), at("d", 2.0)])
+    ranked = worst_first([spot("a", 1.0), spot("b", 3.0), spot("c", 1.0), spot("d", 2.0)])
     assert ids(ranked) == ("b", "d", "a", "c")
+
+
+def test_the_first_of_several_is_named_beside_them() -> None:
+    assert at([spot("layers.3.norm", layer=3)], "norm") == "at layers.3.norm"
+    several = [spot("b", layer=4), spot("a", layer=3)]
+    assert at(several, "norm") == "at 2 norms, layers 3-4 of layers; worst b"
+
+
+def test_two_thresholds_grade_sites_and_a_value_at_one_is_not_past_it() -> None:
+    sites = [spot(str(value), value) for value in (1.0, 2.0, 3.0, 4.0, 5.0)]
+    found = [(ids(group), severity, limit) for group, severity, limit in graded(sites, 4.0, 2.0)]
+    assert found == [(("5.0",), "warning", 4.0), (("4.0", "3.0"), "info", 2.0)]
+    assert [severity for _, severity, _ in graded(sites[:3], 4.0, 2.0)] == ["info"]
+    assert list(graded(sites[:2], 4.0, 2.0)) == []
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
