@@ -24,7 +24,6 @@ Need = Literal[
     "measurements.blocks",
     "measurements.gradients",
     "measurements.precision",
-    "measurements.invariances",
 ]
 
 NO_FORWARD = {
@@ -149,12 +148,6 @@ def _precision(evidence: Evidence) -> str | None:
     return _unmeasured(evidence, "stream", True, "")
 
 
-def _invariances(evidence: Evidence) -> str | None:
-    if evidence.measurements.invariances is not None:
-        return None
-    return _unmeasured(evidence, "norms", bool(evidence.architecture.norms), "no norm was found")
-
-
 def _weights(evidence: Evidence) -> str | None:
     if evidence.measurements.weights is not None:
         return None
@@ -183,5 +176,4 @@ _ABSENT: dict[Need, Callable[[Evidence], str | None]] = {
     "measurements.blocks": _blocks,
     "measurements.gradients": _gradients,
     "measurements.precision": _precision,
-    "measurements.invariances": _invariances,
 }
