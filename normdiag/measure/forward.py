@@ -13,6 +13,7 @@ from torch import nn
 
 from normdiag.capture.recorder import Recorder
 from normdiag.capture.scopes import Scopes
+from normdiag.capture.unhurried import unhurried
 from normdiag.capture.valueless import Valueless
 from normdiag.errors import NormdiagError, RunError
 from normdiag.graph import Graph, Node
@@ -70,7 +71,7 @@ def run(model: nn.Module, batch: Batch, wanted: Wanted, sampling: Sampling) -> P
         recorder = Recorder(model, scopes, sites)
         late["layouts"] = Layouts(batch.inputs, recorder.graph)
         bind(recorder, batch)
-        with valueless or nullcontext(), recorder:
+        with valueless or nullcontext(), unhurried(), recorder:
             output = call(model, batch)
         recorder.graph.calls = scopes.calls
     finite = all(_is_finite(t) for _, t in tensors_of("", _parts(output)))

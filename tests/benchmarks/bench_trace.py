@@ -2,7 +2,8 @@
 
 Times are processor seconds on one thread (a busy machine would lengthen wall time), repeats
 interleaved. The traced forward is timed by hooks on the model around its forward in `inspect`, with
-all that is measured by default; "structure alone" is the same for `measure=()`. Memory is
+streams and norms measured; "structure alone" is the same for `measure=()`. Jacobians and gradients
+need passes of their own, so "everything" is timed by itself. Memory is
 the peak resident size (VmHWM of Linux, reset by /proc/self/clear_refs) of a fresh process each,
 with all loaded, imported and run once on a few tokens before; malloc returns freed pages at once.
 """
@@ -39,7 +40,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--tokens", type=int, default=512)
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--peak-of", choices=RUNS, help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -77,9 +78,9 @@ def bare(model: nn.Module, inputs: dict[str, torch.Tensor]) -> None:
         model(**inputs)
 
 
-def inspect(model: nn.Module, inputs: dict[str, torch.Tensor]) -> None:
-    """All that `normdiag inspect` measures by default."""
-    normdiag.inspect(model, inputs=inputs)
+def inspect(target: nn.Module | str, inputs: dict[str, torch.Tensor]) -> None:
+    """What is measured as the probe runs."""
+    normdiag.inspect(target, inputs=inputs, measure=("stream", "norms"))
 
 
 RUNS = {"bare forward": bare, "inspect": inspect}
@@ -123,7 +124,8 @@ def measure(tokens: int, repeats: int) -> dict[str, list[float]]:
         "bare forward": lambda: bare(model, inputs),
         "structure alone, model loaded": lambda: normdiag.inspect(model, inputs=inputs, measure=()),
         "inspect, model loaded": lambda: inspect(model, inputs),
-        "inspect, from the directory": lambda: normdiag.inspect(directory, inputs=inputs),
+        "inspect, from the directory": lambda: inspect(directory, inputs),
+        "everything, from the directory": lambda: normdiag.inspect(directory, inputs=inputs),
         "import typer, rich": lambda: run_python("-c", "import typer, rich"),
         "normdiag --help": lambda: run_python("-m", "normdiag", "--help"),
     }
@@ -189,10 +191,12 @@ def limits(
     of = {name: statistics.median(values) for name, values in timings.items()}
     forward, load_time = of["bare forward"], of["load"]
     rest = of["inspect, from the directory"] - load_time - 1.5 * forward
+    everything = of["everything, from the directory"]
     extra = (peaks["inspect"] - peaks["bare forward"]) / 1e6
     return [
         ("traced forward / bare forward", of["forward in: inspect, model loaded"] / forward, 1.5),
         ("inspect from the directory - load - 1.5 forwards, seconds", rest, 1.0),
+        ("everything from the directory, seconds of one thread", everything, 60.0),
         ("peak memory of inspect beyond a bare forward, MB", extra, 20),
         (
             "normdiag --help / import typer, rich",
