@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from normdiag.evidence.evidence import Evidence
-    from normdiag.measure.snapshot import Snapshot
+    from normdiag.measure.comparing.snapshot import Snapshot
 
 
 def inspect(
@@ -77,9 +77,9 @@ def _compare_models(
     a: str | nn.Module, b: str | nn.Module, options: Options, second: Options, progress: Progress
 ) -> Comparison:
     loaded = _load(a, options, progress)
-    from normdiag.measure.differences import differences
-    from normdiag.measure.shared_probe import shared
-    from normdiag.measure.snapshot import Snapshot
+    from normdiag.measure.comparing.differences import differences
+    from normdiag.measure.comparing.shared_probe import shared
+    from normdiag.measure.comparing.snapshot import Snapshot
 
     mine, theirs = Snapshot(), Snapshot()
     first = _seen(loaded, a, options, progress, snapshot=mine)

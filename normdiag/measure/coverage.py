@@ -7,7 +7,7 @@ from torch import nn
 from normdiag.capture.scopes import plain_path
 from normdiag.evidence.coverage import Coverage, Skipped, UnexplainedAdd
 from normdiag.graph import Node
-from normdiag.measure.forward import Pass
+from normdiag.measure.passes.forward import Pass
 from normdiag.structure.describe import Sites
 
 _MOST = 50

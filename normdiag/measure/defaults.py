@@ -16,7 +16,7 @@ from normdiag.errors import NormdiagError
 from normdiag.evidence.architecture import Architecture
 from normdiag.evidence.subject import Defaulted
 from normdiag.graph import Graph
-from normdiag.measure.without_values import described, run_without_values
+from normdiag.measure.passes.without_values import described, run_without_values
 from normdiag.sources.batch import Batch
 from normdiag.sources.interface import Runnable
 from normdiag.sources.left_out import built_with, left_out, turned

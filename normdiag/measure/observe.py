@@ -12,23 +12,23 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.tokens import TokenTrace
-from normdiag.measure.assembly import Assembly, measure
-from normdiag.measure.backward import flow_back
-from normdiag.measure.blocks import measure_blocks, steps
+from normdiag.measure.blocks.blocks import measure_blocks, steps
 from normdiag.measure.branch_weights import branch_weights
+from normdiag.measure.comparing.snapshot import Snapshot
 from normdiag.measure.coverage import cover
 from normdiag.measure.defaults import deciding_defaults
-from normdiag.measure.depth import along_depth
-from normdiag.measure.forward import Sampling, run
-from normdiag.measure.in_float32 import reached_in_float32
-from normdiag.measure.invariances import invariances
-from normdiag.measure.nonfinite import locate
-from normdiag.measure.observer import Wanted
-from normdiag.measure.precision import precision
+from normdiag.measure.depth.depth import along_depth
+from normdiag.measure.gradients.backward import flow_back
+from normdiag.measure.invariances.invariances import invariances
+from normdiag.measure.passes.forward import Sampling, run
+from normdiag.measure.passes.observer import Wanted
+from normdiag.measure.precision.in_float32 import reached_in_float32
+from normdiag.measure.precision.nonfinite import locate
+from normdiag.measure.precision.precision import precision
 from normdiag.measure.probing import probe_of
-from normdiag.measure.snapshot import Snapshot
+from normdiag.measure.sites.assembly import Assembly, measure
+from normdiag.measure.sites.tokens import ProbeSequence, token_traces
 from normdiag.measure.subject import Named, subject_of, subject_of_weights
-from normdiag.measure.tokens import ProbeSequence, token_traces
 from normdiag.measure.weights import static_pass
 from normdiag.options import MEASURES, Options
 from normdiag.progress import Progress

@@ -8,10 +8,10 @@ from normdiag.errors import RunError
 from normdiag.evidence.coverage import Coverage, Skipped
 from normdiag.evidence.evidence import Evidence
 from normdiag.measure.coverage import cover
-from normdiag.measure.forward import Pass
+from normdiag.measure.passes.forward import Pass
+from normdiag.measure.passes.without_values import described, run_without_values
 from normdiag.measure.probing import probe_of
 from normdiag.measure.subject import Named, subject_of, subject_of_shapes
-from normdiag.measure.without_values import described, run_without_values
 from normdiag.options import MEASURES, Options
 from normdiag.progress import Progress
 from normdiag.sources.batch import Batch

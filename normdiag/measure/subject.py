@@ -12,7 +12,7 @@ import transformers
 from normdiag import __version__
 from normdiag.evidence.subject import Loading, Probe, Subject, Versions
 from normdiag.evidence.weights import StaticPass
-from normdiag.measure.forward import Pass
+from normdiag.measure.passes.forward import Pass
 from normdiag.sources.interface import Runnable, ShapesOnly, WeightsOnly
 from normdiag.structure.forms import norm_parameters
 

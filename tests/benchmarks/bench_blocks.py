@@ -21,7 +21,7 @@ from collections.abc import Callable
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from normdiag.measure.blocks import measure_blocks
+from normdiag.measure.blocks.blocks import measure_blocks
 from normdiag.sources.batch import Batch
 
 CHUNK = 128

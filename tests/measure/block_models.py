@@ -21,7 +21,7 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from normdiag.measure.blocks import measure_blocks
+from normdiag.measure.blocks.blocks import measure_blocks
 from normdiag.sources.batch import Batch
 from tests.oracle import blocks as oracle
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch import nn
 
-from normdiag.measure.assembly import Assembly, assemble, measure
-from normdiag.measure.forward import Sampling, run
-from normdiag.measure.observer import NormRecord, Wanted
+from normdiag.measure.passes.forward import Sampling, run
+from normdiag.measure.passes.observer import NormRecord, Wanted
+from normdiag.measure.sites.assembly import Assembly, assemble, measure
 from normdiag.options import MEASURES
 from normdiag.sources.batch import Batch
 

@@ -23,8 +23,8 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
-from normdiag.measure.loss import choose
-from normdiag.measure.objectives import Choice, Objective
+from normdiag.measure.gradients.loss import choose
+from normdiag.measure.gradients.objectives import Choice, Objective
 from normdiag.sources.batch import Batch
 
 VOCABULARY, WIDTH = 61, 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertModel
 
-from normdiag.measure.blocks import measure_blocks
+from normdiag.measure.blocks.blocks import measure_blocks
 from normdiag.sources.batch import Batch
 from tests.oracle import blocks as oracle
 

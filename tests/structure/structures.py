@@ -8,9 +8,9 @@ import torch
 from torch import nn
 
 from normdiag.evidence.architecture import Architecture
-from normdiag.measure.assembly import assemble
-from normdiag.measure.forward import Sampling, run
-from normdiag.measure.observer import Wanted
+from normdiag.measure.passes.forward import Sampling, run
+from normdiag.measure.passes.observer import Wanted
+from normdiag.measure.sites.assembly import assemble
 from normdiag.sources.batch import Batch
 
 

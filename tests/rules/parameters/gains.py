@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.measure.learned import summary
+from normdiag.measure.passes.learned import summary
 from tests.rules.builders import evidence, measured, norms
 
 

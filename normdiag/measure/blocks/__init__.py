@@ -1,0 +1,1 @@
+"""The Jacobians of adds, layers and stacks."""

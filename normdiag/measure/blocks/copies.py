@@ -1,0 +1,115 @@
+"""One token alone, many times over: what a span does to it where no token reads another.
+
+A span that keeps tokens apart has the same Jacobian in a batch of copies of one token, and there a
+single backward gives as many of its rows as there are copies. The model runs once on such a batch;
+every add's sum is overwritten by what it was at the token, so that every span starts where it did.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from normdiag.errors import RunError
+from normdiag.measure.blocks.points import Point, points_of
+from normdiag.measure.passes.taps import Taps, tapped_again
+from normdiag.sources.batch import Batch
+from normdiag.structure.residuals import AddFound
+
+COPIES = 32
+
+
+@dataclass(slots=True)
+class Sums:
+    """Listens to a forward: every add's sum, in order."""
+
+    adds: list[tuple[AddFound, Tensor]] = field(default_factory=list)
+
+    def __call__(self, add: AddFound, total: Tensor) -> None:
+        self.adds.append((add, total.detach().clone()))
+
+
+@dataclass(slots=True)
+class _Planting:
+    """Overwrites the sums of adds, below autograd: the graph is the same, its values are not."""
+
+    rows: dict[tuple[str, str, int], Tensor]
+    """What to write, by operation, module and number of the add in that module."""
+    _numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __call__(self, add: AddFound, total: Tensor) -> None:
+        place = _place(add)
+        row = self.rows.pop((*place, self._numbers[place]), None)
+        self._numbers[place] += 1
+        if row is not None and total.shape[-1:] == row.shape:
+            total.copy_(row)
+
+
+def _place(add: AddFound) -> tuple[str, str]:
+    return add.node.op, add.node.frame.path
+
+
+def copied(model: nn.Module, batch: Batch, taps: Taps, sums: Sums) -> dict[str, list[Point | str]]:
+    """Per stack its points in a forward of copies of the last token; none where it goes otherwise.
+
+    To be called inside `tapped`, of whose forward on `batch`, one sequence of tokens, `taps` and
+    `sums` are.
+    """
+    tokens: dict[AddFound, int] = {}
+    for stack in taps.stacks:
+        for facts, point in zip(stack.adds, points_of(taps, stack), strict=False):
+            if isinstance(point, Point) and point.axis == -1:
+                tokens[facts.add] = point.row
+    rows = {}
+    numbers: Counter[tuple[str, str]] = Counter()
+    for add, total in sums.adds:
+        place = _place(add)
+        if add in tokens:
+            rows[*place, numbers[place]] = total.reshape(-1, total.shape[-1])[tokens[add]]
+        numbers[place] += 1
+    planting = _Planting(rows)
+    try:
+        again = tapped_again(model, _copies(batch), planting)
+    except RunError:
+        return {}
+    if planting.rows:  # adds that did not run this time
+        return {}
+    return {
+        name: points_of(again, stack)
+        for name, stack in again.sites.stacks.items()
+        if name in taps.sites.stacks and len(stack.adds) == len(taps.sites.stacks[name].adds)
+    }
+
+
+def jacobian(start: Point, end: Point) -> Tensor | None:
+    """dy/dx of a span that keeps tokens apart, between two points of copies, in float64."""
+    if not start.rows == end.rows == COPIES or start.width != end.width:
+        return None
+    parts = []
+    for chunk in torch.split(torch.eye(end.width, device=end.device), COPIES):
+        vectors = torch.zeros(COPIES, end.width, dtype=end.dtype, device=end.device)
+        vectors[: len(chunk)] = chunk
+        ends = (end.edge, start.edge)
+        pulled = torch.autograd.grad(*ends, end.spread(vectors), retain_graph=True)[0]
+        parts.append(start.flat(pulled)[: len(chunk)].double())
+    return torch.cat(parts)
+
+
+def _copies(batch: Batch) -> Batch:
+    """Many sequences of one token: which one does not matter, its values will be overwritten."""
+
+    def many(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return value
+        last = value[:, -1:]
+        return last.expand(COPIES, *last.shape[1:]).clone()
+
+    return replace(
+        batch,
+        inputs={name: many(value) for name, value in batch.inputs.items()},
+        args=tuple(many(value) for value in batch.args),
+    )

@@ -1,0 +1,1 @@
+"""What the adds of a stack are to each other."""

@@ -1,0 +1,129 @@
+"""Which loss a model is differentiated for: chosen by what goes in, what comes out and how it acts.
+
+An output with as many features as the table that the ids were looked up in has rows predicts
+tokens: the next one where it does not look ahead, else the ones that were masked. Another output
+than the stream's width is a classifier's. A model without a head gets a random projection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from normdiag.errors import RunError
+from normdiag.graph import Graph
+from normdiag.measure.gradients import objectives
+from normdiag.measure.gradients.objectives import Choice, Objective
+from normdiag.measure.gradients.reads_ahead import given, outputs_of, reads_ahead, real_tokens
+from normdiag.measure.passes.taps import Taps, tapped
+from normdiag.sources.batch import Batch
+from normdiag.sources.shortened import shortened
+from normdiag.structure.attachments import StackFacts
+from normdiag.structure.lookups import lookups, reads_a_source
+
+_TRIED = 16
+"""Tokens on which it is tried what the output depends on."""
+_UNTRIED = "not tried: the outputs are not finite"
+
+
+class NoLossError(Exception):
+    """Nothing of the output can be differentiated; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """The output that is differentiated, and what the forward to it was."""
+
+    which: int
+    shape: tuple[int, ...]
+    scores: tuple[str, ...]
+    """The inputs of token ids that it may score."""
+    has_source: bool
+    """Whether it is a decoder's."""
+    width: int | None
+    """Of the last stack; without one nothing tells a class from a feature."""
+
+
+def choose(model: nn.Module, batch: Batch, choice: Choice) -> Objective:
+    """The loss of `model` on `batch`, by what it does with the first few tokens of it.
+
+    Raises NoLossError where autograd follows the forward to no output, RunError where it fails.
+    """
+    tried = shortened(batch, _TRIED)
+    try:
+        output = _look(model, tried)
+    except RunError:
+        if tried is batch:
+            raise
+        tried, output = batch, _look(model, batch)
+    which, shape = output.which, output.shape
+    for name in output.scores:
+        ahead = reads_ahead(model, tried, name, which)
+        if not ahead:
+            kind = "sequence-to-sequence" if output.has_source else "causal-lm"
+            how = "tried" if ahead is False else _UNTRIED
+            return objectives.next_token(kind, batch, name, which, how)
+    if output.scores:
+        return objectives.masked(batch, output.scores[-1], which, choice)
+    if all(size == 1 for size in shape):
+        return objectives.own(batch, which)
+    if output.width and len(shape) in (2, 3) and shape[-1] not in (1, output.width):
+        return objectives.classes(batch, shape[-1], which, choice)
+    return objectives.projection(batch, which, choice)
+
+
+def _look(model: nn.Module, batch: Batch) -> _Output:
+    """Of several outputs, the first into which most of the adds flow; scores of tokens go first."""
+    with tapped(model, batch) as taps:
+        outputs = outputs_of(taps.output)
+        reach = {i: _reach(t, taps) for i, t in enumerate(outputs) if t.requires_grad}
+        if not reach:
+            raise NoLossError(
+                "autograd does not follow the forward to its output"
+                if outputs
+                else "the output holds no floating-point tensor"
+            )
+        best = [i for i, adds in reach.items() if adds == max(reach.values())]
+        scores = {i: _scores(batch, outputs[i], taps.graph) for i in best}
+        which = min(best, key=lambda i: (not scores[i], outputs[i].dim() < 2, i))
+        return _Output(
+            which=which,
+            shape=tuple(outputs[which].shape),
+            scores=scores[which],
+            has_source=reads_a_source(taps.graph, taps.stacks),
+            width=_width(taps.stacks),
+        )
+
+
+def _reach(output: torch.Tensor, taps: Taps) -> int:
+    """How many residual adds autograd finds behind `output`."""
+    seen = set()
+    front = [output.grad_fn]
+    while front:
+        node = front.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            front += [before for before, _ in node.next_functions]
+    return sum(tap.out is not None and tap.out.node in seen for tap in taps.adds.values())
+
+
+def _scores(batch: Batch, output: torch.Tensor, graph: Graph) -> tuple[str, ...]:
+    """The inputs of ids, of two tokens at least, that `output` may score: it has a place for every
+    token and a feature for every row of their table."""
+    found: dict[str, None] = {}
+    for lookup in lookups(graph):
+        ids = given(batch, lookup.name)
+        if ids is None or output.dim() < 2 or not lookup.rows == output.shape[-1] > 1:
+            continue
+        shape = tuple(ids.shape)
+        if shape == output.shape[:-1] and real_tokens(batch, lookup.name, shape)[..., 1:].any():
+            found[lookup.name] = None
+    return tuple(found)
+
+
+def _width(stacks: Sequence[StackFacts]) -> int | None:
+    ends = {stack.adds[-1].add.index: stack.chain.width for stack in stacks}
+    return ends[max(ends)] if ends else None

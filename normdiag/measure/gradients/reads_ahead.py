@@ -1,0 +1,76 @@
+"""Does a model's output at a token depend on later tokens? Tried, not read off a mask."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from normdiag.measure.passes.forward import call, quiet_model
+from normdiag.measure.statistics.padding import tensors_of
+from normdiag.sources.batch import Batch
+
+_NOISE = 1e-5
+"""A change of earlier outputs that is smaller than this share of the later ones' (or than the
+resolution of their dtype) is rounding. Attention that is drawn small passes on 1e-3 or less."""
+
+
+def outputs_of(output: Any) -> list[torch.Tensor]:
+    """The floating tensors that a forward gave back, in its order."""
+    return [t for _, t in tensors_of("", output) if t.is_floating_point()]
+
+
+def plain_outputs(model: nn.Module, batch: Batch) -> list[torch.Tensor]:
+    """The same of one forward without autograd."""
+    with quiet_model(model), torch.no_grad():
+        return outputs_of(call(model, batch))
+
+
+def given(batch: Batch, name: str) -> torch.Tensor | None:
+    """The input of that name ("argument 0" where it has none), where it is one tensor."""
+    by_place = {f"argument {i}": value for i, value in enumerate(batch.args)}
+    value = {**by_place, **batch.inputs}.get(name)
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def with_input(batch: Batch, name: str, value: torch.Tensor) -> Batch:
+    """The batch with another value of that input."""
+    if name in batch.inputs:
+        return replace(batch, inputs={**batch.inputs, name: value})
+    place = int(name.removeprefix("argument "))
+    return replace(batch, args=(*batch.args[:place], value, *batch.args[place + 1 :]))
+
+
+def real_tokens(batch: Batch, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    """True where a token of the input `name` is not padding, by its attention mask. `shape`."""
+    side = "decoder_" if name.startswith("decoder_") else ""
+    mask = batch.inputs.get(f"{side}attention_mask")
+    if isinstance(mask, torch.Tensor) and mask.shape == shape:
+        return mask != 0
+    return torch.ones(shape, dtype=torch.bool)
+
+
+def reads_ahead(model: nn.Module, batch: Batch, name: str, which: int) -> bool | None:
+    """Whether output `which`, (.., tokens, features), at earlier tokens moves with the last one.
+
+    Another token is put there, of the same text where that has two. None where outputs are not
+    finite: then nothing can be seen.
+    """
+    ids = given(batch, name)
+    assert ids is not None
+    last = int(real_tokens(batch, name, tuple(ids.shape)).view(-1, ids.shape[-1])[0].nonzero()[-1])
+    changed = ids.clone(memory_format=torch.contiguous_format)
+    row = changed.view(-1, ids.shape[-1])[0]
+    others = row[row != row[last]]
+    row[last] = others[0] if len(others) else (row[last] - 1).abs()
+    before = plain_outputs(model, batch)[which]
+    after = plain_outputs(model, with_input(batch, name, changed))[which]
+    moved = (after.double() - before.double()).abs().amax(-1)
+    early, late = float(moved[..., :last].max()), float(moved[..., last:].max())
+    if not math.isfinite(early + late):
+        return None
+    noise = max(_NOISE, torch.finfo(before.dtype).eps)
+    return early > noise * max(early, late)

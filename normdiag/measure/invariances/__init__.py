@@ -1,0 +1,1 @@
+"""What norms are blind to."""

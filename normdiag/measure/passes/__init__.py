@@ -1,0 +1,1 @@
+"""One forward pass, and what is seen of it as it runs."""

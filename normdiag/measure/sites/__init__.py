@@ -1,0 +1,1 @@
+"""What each norm and each residual add does, over all passes."""

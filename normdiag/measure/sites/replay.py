@@ -1,0 +1,118 @@
+"""Every found norm recomputed from its operands, every add from its own, in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from normdiag.evidence.replay import Replay
+from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.observer import AddRecord, NormRecord
+from normdiag.measure.sites.norm_inputs import Denominator, denominator
+from normdiag.structure.forms import NormFound
+
+
+def replay_norm(records: Sequence[NormRecord], learned: LearnedValues) -> Replay | None:
+    """y = gain z / s + bias on the sampled rows, against what the model computed."""
+    errors = []
+    for record in records:
+        if record.output_rows is None:
+            continue
+        expected = apply_norm(record.found, record.input_rows, learned, record.rows)
+        if expected is not None:
+            errors.append(relative_error(expected, record.output_rows))
+    return Replay(max_rel_error=max(errors)) if errors else None
+
+
+def apply_norm(
+    norm: NormFound,
+    rows: torch.Tensor,
+    learned: LearnedValues,
+    which: torch.Tensor | None = None,
+) -> torch.Tensor | None:
+    """The norm as found, on rows of its input, in float64; None where that is not possible.
+
+    `which`: the numbers of the rows among all rows of the input. Without them the rows are tokens
+    of a stream, whatever the norm takes its statistics over.
+    """
+    x = rows.detach().double().cpu()
+    y = _normalised(norm, x, learned, which)
+    for parts, combine in ((norm.gains, torch.mul), (norm.biases, torch.add)):
+        if y is None or not parts:
+            continue
+        vector = beside(norm, learned.vector(norm, parts), y.shape[-1], which)
+        y = None if vector is None else combine(y, vector)
+    return y
+
+
+def _normalised(
+    norm: NormFound, x: torch.Tensor, learned: LearnedValues, which: torch.Tensor | None
+) -> torch.Tensor | None:
+    """Before gain and bias."""
+    if norm.alpha is not None:
+        alpha = learned.values(norm.alpha)
+        return None if alpha is None else torch.tanh(x * alpha.detach().double().cpu())
+    divisor = denominator(norm, learned)
+    if norm.running_mean is not None and norm.running_var is not None:
+        mean, var = (learned.values(n) for n in (norm.running_mean, norm.running_var))
+        means, variances = (
+            beside(norm, None if v is None else v.detach().double().cpu(), x.shape[-1], which)
+            for v in (mean, var)
+        )
+        if means is None or variances is None:
+            return None
+        return (x - means) / _s(divisor, variances)
+    if which is None and norm.count != x.shape[-1]:
+        return None
+    if norm.is_centred:
+        x = x - x.mean(-1, keepdim=True)
+    return norm.factor * x / _s(divisor, x.square().mean(-1, keepdim=True))
+
+
+def _s(divisor: Denominator, m2: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(divisor.s(m2.numpy()))
+
+
+def beside(
+    norm: NormFound, vector: torch.Tensor | None, features: int, which: torch.Tensor | None
+) -> torch.Tensor | None:
+    """A learned vector as it stands beside rows of `features`; None where it does not fit.
+
+    A row of a batch norm is a channel; a row of a group norm holds the channels of one group, each
+    at several positions, and rows run through the groups.
+    """
+    if vector is None:
+        return None
+    channels = vector.numel()
+    if which is not None and norm.kind == "batchnorm":
+        return vector[which.cpu()][:, None] if int(which.max()) < channels else None
+    if which is not None and norm.kind == "groupnorm" and features * norm.groups % channels == 0:
+        each = vector.reshape(norm.groups, -1)
+        spread = each.repeat_interleave(features // each.shape[1], dim=1)
+        return spread[which.cpu() % norm.groups]
+    return vector if channels == features else None
+
+
+def replay_add(records: Sequence[AddRecord]) -> Replay:
+    """y = x + u on the sampled rows."""
+    errors = [
+        relative_error(r.skip_rows.double().cpu() + r.branch_rows.double().cpu(), r.out_rows)
+        for r in records
+    ]
+    return Replay(max_rel_error=max(errors))
+
+
+def relative_error(expected: torch.Tensor, seen: torch.Tensor) -> float:
+    """max |expected - seen| / max |seen|; infinite where one is finite and the other is not."""
+    actual = seen.detach().double().cpu()
+    finite = torch.isfinite(expected) & torch.isfinite(actual)
+    if not bool(finite.all()):
+        same = (expected == actual) | (expected.isnan() & actual.isnan())
+        if not bool((finite | same).all()):
+            return float("inf")
+    if not bool(finite.any()):
+        return 0.0
+    size = float(actual[finite].abs().max())
+    error = float((expected[finite] - actual[finite]).abs().max())
+    return error / size if size else error

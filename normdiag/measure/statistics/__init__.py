@@ -1,0 +1,1 @@
+"""Numbers of tensors: rows of tokens, sums over them, summaries."""

@@ -1,0 +1,49 @@
+"""The largest values between the sites: of contractions, products of activations, squares."""
+
+from __future__ import annotations
+
+import torch
+
+from normdiag.graph import Node
+from normdiag.measure.statistics.slab import Slab
+from normdiag.structure.forms import Square
+from normdiag.structure.operations import CONVOLUTIONS, MATRIX_PRODUCTS
+
+_CONTRACTIONS = MATRIX_PRODUCTS | CONVOLUTIONS
+_LOOKED_AT = _CONTRACTIONS | {"mul", "pow", "square"}
+
+
+def largest(values: torch.Tensor, valid: torch.Tensor | None, slab: Slab) -> torch.Tensor:
+    """max |value|, a scalar kept in `slab`, of the rows `valid` (None: all); NaN where one is."""
+    kept = values if valid is None else values.reshape(-1, values.shape[-1])[valid]
+    if kept.is_complex():  # the spectra of models that mix tokens by a Fourier transform
+        kept = kept.abs()
+    found = slab.empty((), kept.dtype, kept.device)
+    if kept.numel() == 0:
+        return found.zero_()
+    low, high = torch.aminmax(kept)
+    return torch.maximum(high, -low, out=found)
+
+
+def is_peak(node: Node) -> bool:
+    """Whether values that stand out are made here: by combining two activations, or many."""
+    if node.op not in _LOOKED_AT or not (node.is_data and node.is_floating):
+        return False
+    if len(node.shape) < 2:
+        return False
+    return is_contracted(node) or is_product(node) or isinstance(node.form, Square)
+
+
+def is_contracted(node: Node) -> bool:
+    """A sum of products, with weights or of tokens with tokens."""
+    return node.op in _CONTRACTIONS and node.form is None
+
+
+def is_product(node: Node) -> bool:
+    """Two activations multiplied element by element, as in a gated MLP."""
+    return (
+        node.op == "mul"
+        and node.form is None
+        and len(node.parents) == 2
+        and all(p.is_data and p.is_floating and p.shape == node.shape for p in node.parents)
+    )

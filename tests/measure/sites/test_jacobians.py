@@ -1,0 +1,141 @@
+"""Singular values of each norm's Jacobian, against dense autograd and LAPACK in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from normdiag.evidence.norm_inputs import NormJacobian
+from normdiag.measure.passes.forward import Sampling, run
+from normdiag.measure.passes.observer import Wanted
+from normdiag.measure.sites.assembly import assemble, measure
+from normdiag.sources.batch import Batch
+from tests.measure.forwards import measured, norm_record, seen
+from tests.measure.test_kinds import KINDS, Kind, spread
+
+
+def singular_values(module: nn.Module, x: torch.Tensor) -> np.ndarray:
+    """Of dy/dx for one input alone, every element counted, largest first."""
+    dense = torch.autograd.functional.jacobian(lambda t: module(t[None])[0], x)
+    size = x.numel()
+    return np.linalg.svd(dense.reshape(size, size).numpy(), compute_uv=False)
+
+
+def by_token(module: nn.Module, x: torch.Tensor, axes: int) -> list[np.ndarray]:
+    rows = x.reshape(-1, *x.shape[-axes:])
+    return [singular_values(module, row) for row in rows]
+
+
+def by_group(module: nn.Module, x: torch.Tensor, groups: int) -> list[np.ndarray]:
+    """A group's outputs depend on the group's inputs only: one block of the dense Jacobian."""
+    found = []
+    for one in x:
+        dense = torch.autograd.functional.jacobian(lambda t: module(t[None])[0], one)
+        blocks = dense.reshape(groups, one.numel() // groups, groups, -1)
+        found += [np.linalg.svd(blocks[g, :, g], compute_uv=False) for g in range(groups)]
+    return found
+
+
+def check(found: NormJacobian, values: list[np.ndarray], removed: int) -> None:
+    """`removed`: how many directions a norm of the kind takes out (2: centring too)."""
+    largest = np.array([s[0] for s in values])
+    smallest = np.array([s[-1 - removed] for s in values])
+    radial = np.array([s[-removed] for s in values])
+    assert found.tokens == len(values)
+    np.testing.assert_allclose(found.sigma_max.median, np.median(largest), rtol=1e-6)
+    np.testing.assert_allclose(found.sigma_max.max, largest.max(), rtol=1e-6)
+    assert found.sigma_min is not None
+    assert found.kappa is not None
+    assert found.radial is not None
+    np.testing.assert_allclose(found.sigma_min.median, np.median(smallest), rtol=1e-6)
+    np.testing.assert_allclose(found.sigma_min.min, smallest.min(), rtol=1e-6)
+    np.testing.assert_allclose(found.kappa.max, (largest / smallest).max(), rtol=1e-6)
+    np.testing.assert_allclose(found.radial.max, radial.max(), rtol=1e-4)
+
+
+def observed(kind: Kind) -> tuple[nn.Module, torch.Tensor, NormJacobian | None]:
+    torch.manual_seed(0)
+    module, x = spread(kind.make()).double(), torch.randn(kind.shape, dtype=torch.float64) + 0.5
+    assembly, measurements = measured(module, x)
+    (norm,) = assembly.sites.architecture.norms
+    return module, x, measurements.norms[norm.id].jacobian
+
+
+@pytest.mark.parametrize(
+    ("name", "removed"),
+    [
+        ("layer norm", 2),
+        ("over two axes", 2),
+        ("no affine", 2),
+        ("rms norm", 1),
+        ("1 + w", 1),
+        ("eps is a parameter", 1),
+        ("torch's rms norm", 1),
+    ],
+)
+def test_of_tokens(name: str, removed: int) -> None:
+    module, x, found = observed(KINDS[name])
+    assert found is not None
+    check(found, by_token(module, x, 2 if name == "over two axes" else 1), removed)
+
+
+@pytest.mark.parametrize("name", ["group norm", "group norm of images", "one group"])
+def test_of_groups(name: str) -> None:
+    module, x, found = observed(KINDS[name])
+    assert found is not None
+    check(found, by_group(module, x, module.num_groups), 2)
+
+
+@pytest.mark.parametrize("flatten", [(0,), (0, 2), (0, 1, 2)], ids=["one", "two", "all"])
+def test_of_groups_whose_gains_are_alike(flatten: tuple[int, ...]) -> None:
+    """One spectrum serves for all groups with one gain."""
+    torch.manual_seed(1)
+    module = spread(nn.GroupNorm(3, 6)).double()
+    with torch.no_grad():
+        for g in flatten:
+            module.weight[2 * g : 2 * g + 2] = 0.5 * (g + 1)
+    x = torch.randn(2, 6, 4, dtype=torch.float64)
+    assembly, measurements = measured(module, x)
+    (norm,) = assembly.sites.architecture.norms
+    found = measurements.norms[norm.id].jacobian
+    assert found is not None
+    check(found, by_group(module, x, 3), 2)
+
+
+def test_of_groups_at_several_lengths() -> None:
+    """Two passes whose inputs have different numbers of positions."""
+    torch.manual_seed(0)
+    module = spread(nn.GroupNorm(2, 4)).double()
+    inputs = [torch.randn(1, 4, n, dtype=torch.float64) for n in (3, 5)]
+    passes = [run(module, Batch(args=(x,), rows=(0,)), Wanted(), Sampling(None)) for x in inputs]
+    assembly = assemble(passes, [(0,), (1,)])
+    measurements = measure(assembly, ("norms", "jacobians"), lambda: None)
+    (found,) = [m.jacobian for m in measurements.norms.values()]
+    assert found is not None
+    check(found, [s for x in inputs for s in by_group(module, x, 2)], 2)
+
+
+@pytest.mark.parametrize("name", ["batch norm", "tanh", "unit vectors", "std + eps"])
+def test_what_has_another_form_is_left_out(name: str) -> None:
+    assert observed(KINDS[name])[2] is None
+
+
+def test_sampled_tokens_are_those_of_the_seed() -> None:
+    torch.manual_seed(0)
+    module, x = spread(nn.LayerNorm(6)).double(), torch.randn(1, 9, 6, dtype=torch.float64)
+    record = norm_record(seen(module, x, tokens=4))
+    torch.testing.assert_close(record.input_rows, x[0, record.rows], rtol=0, atol=0)
+    assert record.rows.numel() == 4
+
+
+def test_two_features_are_too_few() -> None:
+    """Two features leave a LayerNorm no direction but the two that it takes out."""
+    torch.manual_seed(0)
+    module, x = nn.LayerNorm(2).double(), torch.randn(1, 3, 2, dtype=torch.float64)
+    assembly, measurements = measured(module, x)
+    (norm,) = assembly.sites.architecture.norms
+    found = measurements.norms[norm.id].jacobian
+    assert found is not None
+    assert (found.sigma_min, found.kappa) == (None, None)

@@ -1,0 +1,173 @@
+"""Tensors as rows: what is reduced last, which row is which token, which are padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from normdiag.measure.statistics.rows import (
+    Padding,
+    Sampler,
+    TokenLayout,
+    Tokens,
+    chunk_size,
+    chunks,
+    to_rows,
+)
+
+
+@st.composite
+def shapes_and_axes(draw: st.DrawFn) -> tuple[list[int], tuple[int, ...]]:
+    shape = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
+    axes = draw(st.sets(st.integers(-len(shape), -1), min_size=1))
+    return shape, tuple(sorted(axes))
+
+
+def masked(mask: list[list[int]]) -> Padding:
+    return Padding(torch.tensor(mask) != 0)
+
+
+class TestToRows:
+    @settings(deadline=None, max_examples=50)
+    @given(shapes_and_axes())
+    def test_any_axes_as_numpy_would(self, case: tuple[list[int], tuple[int, ...]]) -> None:
+        shape, axes = case
+        x = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+        kept = [a - len(shape) for a in range(len(shape)) if a - len(shape) not in axes]
+        features = int(np.prod([shape[a] for a in axes]))
+        expected = np.transpose(x, [*kept, *axes]).reshape(-1, features)
+        np.testing.assert_array_equal(to_rows(torch.from_numpy(x), axes).numpy(), expected)
+
+    @settings(deadline=None, max_examples=50)
+    @given(
+        batch=st.integers(1, 3), groups=st.integers(1, 4), each=st.integers(1, 3),
+        positions=st.integers(1, 4),
+    )  # fmt: skip
+    def test_a_group_is_a_row(self, batch: int, groups: int, each: int, positions: int) -> None:
+        x = torch.randn(batch, groups * each, positions)
+        rows = to_rows(x, (-2, -1), groups)
+        for n in range(batch):
+            for g in range(groups):
+                own = x[n, g * each : (g + 1) * each].reshape(-1)
+                torch.testing.assert_close(rows[n * groups + g], own, rtol=0, atol=0)
+
+    @settings(deadline=None, max_examples=50)
+    @given(shapes_and_axes())
+    def test_a_mean_over_rows_is_the_mean_over_the_axes(
+        self, case: tuple[list[int], tuple[int, ...]]
+    ) -> None:
+        shape, axes = case
+        x = torch.randn(shape, dtype=torch.float64)
+        means = to_rows(x, axes).mean(-1)
+        torch.testing.assert_close(means, x.mean(axes).reshape(-1))
+
+    def test_last_axes_are_no_copy(self) -> None:
+        x = torch.randn(2, 3, 4)
+        assert to_rows(x, (-1,)).data_ptr() == x.data_ptr()
+
+    def test_an_empty_batch_has_no_rows(self) -> None:
+        assert to_rows(torch.empty(0, 3, 4), (-1,)).shape == (0, 4)
+
+
+@settings(deadline=None, max_examples=50)
+@given(rows=st.integers(0, 500_000), features=st.integers(1, 5000))
+def test_chunks_cover_every_row_once(rows: int, features: int) -> None:
+    step = chunk_size(features)
+    starts = list(chunks(rows, features))
+    covered = [i for s in starts[-2:] for i in (s, min(s + step, rows))]
+    assert starts == list(range(0, max(rows, 1), step))
+    assert max(covered) == rows or rows == 0
+
+
+def places(tokens: Tokens, rows: Iterable[int]) -> list[tuple[int, int]]:
+    """Sequence and position of each row."""
+    sequence, position = tokens.places(np.array([*rows], dtype=np.int64))
+    return list(zip(sequence.tolist(), position.tolist(), strict=True))
+
+
+def tokens_by_hand(mask: torch.Tensor, lead: str, heads: int) -> list[tuple[int, int]]:
+    """Sequence and position of every row that is not padding, rows laid out as `lead` says."""
+    b, s = mask.shape
+    sizes = {"b": b, "s": s, "h": heads}
+    found = []
+    for index in np.ndindex(*[sizes[axis] for axis in lead]):
+        at = dict(zip(lead, index, strict=True))
+        if mask[at["b"], at["s"]]:
+            found.append((at["b"], at["s"]))
+    return found
+
+
+class TestLayout:
+    @pytest.mark.parametrize("lead", ["bs", "sb", "bsh", "bhs"])
+    @settings(deadline=None, max_examples=50)
+    @given(data=st.data())
+    def test_padding_anywhere(self, lead: str, data: st.DataObject) -> None:
+        b, s, heads = 2, 5, 3
+        bits = data.draw(st.lists(st.booleans(), min_size=b * s, max_size=b * s))
+        mask = torch.tensor(bits).view(b, s)
+        layout = TokenLayout(b, s, Padding(mask))
+        tokens = layout.tokens(tuple({"b": b, "s": s, "h": heads}[a] for a in lead))
+        count = b * s * (heads if "h" in lead else 1)
+        valid = range(count) if tokens.valid is None else tokens.valid.tolist()
+        assert places(tokens, valid) == tokens_by_hand(mask, lead, heads)
+        assert tokens.per_token == (heads if "h" in lead else 1)
+
+    @settings(deadline=None, max_examples=50)
+    @given(st.lists(st.booleans(), min_size=6, max_size=6))
+    def test_tokens_in_one_flat_row(self, bits: list[bool]) -> None:
+        mask = torch.tensor(bits).view(2, 3)
+        tokens = TokenLayout(2, 3, Padding(mask)).tokens((6,))
+        valid = range(6) if tokens.valid is None else tokens.valid.tolist()
+        assert places(tokens, valid) == tokens_by_hand(mask, "bs", 1)
+
+    def test_nothing_is_left_out_without_padding(self) -> None:
+        assert TokenLayout(2, 3, None).tokens((2, 3)).valid is None
+        assert TokenLayout(2, 3, masked([[1, 1, 1], [1, 1, 1]])).tokens((2, 3)).valid is None
+
+    def test_what_has_another_shape_than_the_tokens_has_no_padding(self) -> None:
+        layout = TokenLayout(2, 5, masked([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
+        tokens = layout.tokens((2, 7))
+        assert tokens.valid is None
+        assert places(tokens, [8]) == [(1, 1)]
+
+    def test_groups_count_as_rows_of_a_token(self) -> None:
+        layout = TokenLayout(2, 3, masked([[1, 1, 0], [1, 1, 1]]))
+        tokens = layout.tokens((2, 3), groups=2)
+        assert tokens.per_token == 2
+        assert tokens.valid is not None
+        assert tokens.valid.tolist() == [0, 1, 2, 3, 6, 7, 8, 9, 10, 11]
+
+    def test_padding_counts_real_tokens(self) -> None:
+        assert masked([[1, 1, 0], [1, 0, 0]]).tokens == 3
+
+
+class TestSampler:
+    @settings(deadline=None, max_examples=50)
+    @given(size=st.integers(1, 30), count=st.integers(1, 100), seed=st.integers(0, 5))
+    def test_a_sample_is_sorted_distinct_and_no_padding(
+        self, size: int, count: int, seed: int
+    ) -> None:
+        valid = torch.arange(0, count, 2)
+        picked = Sampler(size, seed).rows(count, valid, torch.device("cpu")).tolist()
+        assert picked == sorted(set(picked))
+        assert set(picked) <= set(valid.tolist())
+        assert len(picked) == min(size, len(valid))
+
+    def test_every_site_gets_the_same_rows(self) -> None:
+        one, other = Sampler(4, 0), Sampler(4, 0)
+        device = torch.device("cpu")
+        assert one.rows(50, None, device).tolist() == one.rows(50, None, device).tolist()
+        assert one.rows(50, None, device).tolist() == other.rows(50, None, device).tolist()
+
+    def test_another_seed_gives_others(self) -> None:
+        device = torch.device("cpu")
+        seen = {tuple(Sampler(4, s).rows(50, None, device).tolist()) for s in range(8)}
+        assert len(seen) > 1
+
+    def test_no_size_is_all(self) -> None:
+        assert Sampler(None, 0).rows(7, None, torch.device("cpu")).tolist() == list(range(7))
