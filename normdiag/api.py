@@ -36,9 +36,14 @@ def inspect(target: str | nn.Module, **options: Any) -> Report:
 
 
 def trace(target: str | nn.Module, **options: Any) -> Report:
-    """As `inspect`, with every token's numbers at every site in `Report.trace`."""
-    from normdiag import pipeline
+    """As `inspect`, with every token's numbers at every site in `Report.trace`.
 
+    `measure` is ("stream", "norms") unless stated.
+    """
+    from normdiag import pipeline
+    from normdiag.options import FROM_ONE_PASS
+
+    options.setdefault("measure", FROM_ONE_PASS)
     asked = _options(options)
     if asked.structure_only:
         raise UsageError(
@@ -66,8 +71,9 @@ def compare(
         ReportError: a file that is no report. Beside it, the errors of `inspect`.
     """
     from normdiag import pipeline
+    from normdiag.options import FROM_ONE_PASS
 
-    options.setdefault("measure", ("stream", "norms"))
+    options.setdefault("measure", FROM_ONE_PASS)
     return pipeline.compare(
         a, b, options=_options(options), second=_options(options | (second or {}))
     )

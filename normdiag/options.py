@@ -14,6 +14,9 @@ MEASURES = ("stream", "norms", "jacobians", "gradients")
 """What can be measured, all of it by default. "stream": adds, growth, closure, what relates layers,
 precision. "norms": their inputs, what they are blind to. "jacobians": of norms and of blocks."""
 
+FROM_ONE_PASS = ("stream", "norms")
+"""What needs neither derivatives nor time: the default of `trace` and `compare`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -50,8 +49,7 @@ def compare(
             "drop the options that say how, or give the targets themselves",
         )
     settings = request.settings(judging, output.verbose)
-    if comparing.observing.measuring.measure is None and settings.measure is None:
-        settings = replace(settings, measure=("stream", "norms"))
+    settings = request.measuring_quickly(settings, comparing.observing)
     comparison = compare_targets((a, b), comparing, settings, context)
     deliver_comparison(comparison, output)
     _leave(comparison, judging)

@@ -48,6 +48,15 @@ def settings(judging: Judging, verbose: bool = False) -> Settings:
     return merged
 
 
+def measuring_quickly(under: Settings, observing: Observing) -> Settings:
+    """`under`, with what one pass gives as the measure where none is stated."""
+    if observing.measuring.measure is not None or under.measure is not None:
+        return under
+    from normdiag.options import FROM_ONE_PASS
+
+    return replace(under, measure=FROM_ONE_PASS)
+
+
 def options(observing: Observing, under: Settings, command: str) -> Options:
     """The pipeline's options: what was typed, over the settings `under` it, over the defaults.
 

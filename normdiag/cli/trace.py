@@ -20,7 +20,7 @@ def trace(
 
     Per token: the norm of the stream, the update ratio, and the variance that each norm sees. Says
     which special tokens were added and names the massive ones. --format csv gives one row per
-    token and site.
+    token and site. Unless --measure asks for more, stream and norms are measured.
 
     \b
     normdiag trace org/name --text "The cat sat on the mat."
@@ -38,7 +38,7 @@ def trace(
     if observing.loading.structure_only:
         raise UsageError("--structure-only has no values, so there is nothing to trace", "drop it")
     require_writable(output)
-    settings = request.settings(judging, output.verbose)
+    settings = request.measuring_quickly(request.settings(judging, output.verbose), observing)
     report = observe(Work.TRACE, target, observing, settings, context)
     deliver(report, output, site or ())
     leave(report, judging.fail_on or FailOn.NEVER, judging.require_complete)

@@ -11,20 +11,16 @@ from normdiag.evidence.coverage import Coverage, Skipped
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.nonfinite import FirstNonFinite
+from normdiag.evidence.subject import Subject
 from normdiag.evidence.tokens import TokenTrace
-from normdiag.measure.blocks.blocks import measure_blocks, steps
-from normdiag.measure.branch_weights import branch_weights
+from normdiag.measure.columns import Ran, fill_columns
 from normdiag.measure.comparing.snapshot import Snapshot
 from normdiag.measure.coverage import cover
 from normdiag.measure.defaults import deciding_defaults
-from normdiag.measure.depth.depth import along_depth
-from normdiag.measure.gradients.backward import flow_back
-from normdiag.measure.invariances.invariances import invariances
 from normdiag.measure.passes.forward import Sampling, run
 from normdiag.measure.passes.observer import Wanted
 from normdiag.measure.precision.in_float32 import reached_in_float32
 from normdiag.measure.precision.nonfinite import locate
-from normdiag.measure.precision.precision import precision
 from normdiag.measure.probing import probe_of
 from normdiag.measure.sites.assembly import Assembly, measure
 from normdiag.measure.sites.tokens import ProbeSequence, token_traces
@@ -76,32 +72,8 @@ def observe(
     progress.start("measuring norms", len(assembly.norms))
     measurements = measure(assembly, options.measure, progress.advance)
     progress.done()
-    skipped = assembly.skipped()
-    if "stream" in options.measure:
-        progress.start("relating the layers")
-        measurements, more = along_depth(loaded, batches[0], measurements, options.seed)
-        skipped += more
-        measurements = replace(measurements, precision=precision(assembly, measurements))
-        progress.done()
-    if "jacobians" in options.measure:
-        progress.start("differentiating the blocks", steps(assembly.sites.architecture))
-        blocks, more = measure_blocks(loaded.model, batches[0], progress.advance)
-        measurements = replace(measurements, blocks=blocks)
-        skipped += more
-        progress.done()
-    if "norms" in options.measure:
-        progress.start("probing the norms")
-        blind = invariances(loaded.model, batches[0], assembly, measurements.norms)
-        measurements = replace(measurements, invariances=blind)
-        progress.done()
-    if "gradients" in options.measure:
-        progress.start("following the gradient back")
-        flow = flow_back(loaded, batches[0], options)
-        if isinstance(flow, Skipped):
-            skipped.append(flow)
-        else:
-            measurements = replace(measurements, gradients=flow)
-        progress.done()
+    ran = Ran(loaded, batches[0], assembly, options, progress)
+    measurements, skipped = fill_columns(ran, measurements)
     progress.start("reading tensors")
     loaded_tensors = loaded.model.state_dict()
     weights, digest = static_pass(
@@ -111,26 +83,30 @@ def observe(
     if options.measure:
         bad = _first_nonfinite(loaded.model, batches, assembly, progress)
         measurements = replace(measurements, weights=weights, first_nonfinite=bad)
-    if "stream" in options.measure:
-        learned = branch_weights(loaded.model, assembly.sites)
-        measurements = replace(measurements, branch_weights=learned)
     traces: tuple[TokenTrace, ...] = ()
     if with_tokens:
         traces = token_traces(_sequences(batches), assembly.numbers, assembly.variances)
     named = Named(target, digest, options.command)
     subject = subject_of(loaded, named, probe, special, assembly.first)
-    if loaded.mode == "run":
-        progress.start("turning settings that were left out")
-        loading = replace(subject.loading, defaulted=deciding_defaults(loaded, batches[0]))
-        subject = replace(subject, loading=loading)
-        progress.done()
     return Evidence(
-        subject=subject,
+        subject=_with_defaults(subject, loaded, batches[0], progress),
         architecture=assembly.sites.architecture,
         measurements=measurements,
-        coverage=cover(loaded.model, assembly.first, assembly.sites, skipped),
+        coverage=cover(
+            loaded.model, assembly.first, assembly.sites, [*assembly.skipped(), *skipped]
+        ),
         trace=traces,
     )
+
+
+def _with_defaults(subject: Subject, loaded: Runnable, batch: Batch, progress: Progress) -> Subject:
+    """With the settings that the configuration leaves out and that decide the structure."""
+    if loaded.mode != "run":
+        return subject
+    progress.start("turning settings that were left out")
+    defaulted = deciding_defaults(loaded, batch)
+    progress.done()
+    return replace(subject, loading=replace(subject.loading, defaulted=defaulted))
 
 
 def _run(

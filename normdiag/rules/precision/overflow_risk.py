@@ -91,6 +91,8 @@ class OverflowRisk(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """At most one finding per stack, and one for what lies inside the branches."""
+        if FORMAT not in measured(evidence).formats:
+            return
         is_half = FORMAT in formats(evidence)
         largest = measured(evidence).formats[FORMAT].largest
         limit = largest / limits["headroom"]

@@ -72,13 +72,15 @@ class SquareOverflow(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """What went wrong in the run, else what would in a float16 checkpoint's own format."""
         seen = measured(evidence)
+        if FORMAT not in seen.formats:
+            return
         limit = seen.formats[FORMAT].largest
         squared = [
             site(norm, _square(evidence, norm))
             for norm in evidence.architecture.norms
             if seen.max_square.get(norm.id, 0.0) > limit
         ]
-        here = [each for each in squared if seen.squared_in[each.id] == FORMAT]
+        here = [each for each in squared if seen.squared_in.get(each.id) == FORMAT]
         is_run = (evidence.subject.dtype or "").removeprefix("torch.") == FORMAT
         if here:
             yield self._finding(evidence, here, limit, is_seen=True)

@@ -86,8 +86,9 @@ class SwallowedUpdate(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per format and stack."""
-        for name in sorted(formats(evidence) & {"float16", "bfloat16"}):
-            shares = measured(evidence).formats[name].swallowed
+        known = measured(evidence).formats
+        for name in sorted(formats(evidence) & {"float16", "bfloat16"} & known.keys()):
+            shares = known[name].swallowed
             for stack in evidence.architecture.stacks:
                 adds = [a for a in evidence.architecture.residual_adds if a.stack == stack.id]
                 lost = [
