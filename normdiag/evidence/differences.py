@@ -16,7 +16,7 @@ class Apart:
     max: float
     factor: float
     """Median over tokens of c, where c a is nearest to b: <a, b> / <a, a>."""
-    left: float
+    after_scaling: float
     """Median over tokens of ||c a - b|| / ||c a||, with that median as c."""
 
 

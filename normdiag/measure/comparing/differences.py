@@ -54,7 +54,7 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> Apart:
         median=_median(error),
         max=float(error.max()),
         factor=factor,
-        left=_median(left) if math.isfinite(factor) else math.inf,
+        after_scaling=_median(left) if math.isfinite(factor) else math.inf,
     )
 
 

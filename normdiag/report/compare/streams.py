@@ -147,7 +147,7 @@ def _said(part: Parting, factor: float | None, *, is_first: bool) -> str:
 def _factor(site: SiteApart, part: Parting) -> float | None:
     """c, where what differs is c times that of the first, up to rounding."""
     apart = {"skip": site.skip, "branch": site.branch, "out": site.out}[part.where]
-    is_scaled = math.isfinite(apart.factor) and apart.left <= site.tolerance
+    is_scaled = math.isfinite(apart.factor) and apart.after_scaling <= site.tolerance
     return apart.factor if is_scaled and abs(apart.factor - 1) > site.tolerance else None
 
 
