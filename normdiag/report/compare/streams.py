@@ -51,14 +51,14 @@ def _lengths(a: AddMeasurement, b: AddMeasurement) -> AddApart:
 
 
 def _length(a: Typical, b: Typical) -> Apart:
-    """Of lengths: `max` is that of the longest token, `left` what one factor does not explain."""
+    """Of lengths: `max` is that of the longest token, `after_scaling` what one factor does not explain."""
     ratios = [_ratio(x, y) for x, y in ((a.mean, b.mean), (a.median, b.median), (a.max, b.max))]
     factor = ratios[1]
     return Apart(
         median=max(abs(ratio - 1.0) for ratio in ratios[:2]),
         max=abs(ratios[2] - 1.0),
         factor=factor,
-        left=max(abs(ratio / factor - 1.0) for ratio in ratios) if factor else math.inf,
+        after_scaling=max(abs(ratio / factor - 1.0) for ratio in ratios) if factor else math.inf,
     )
 
 
