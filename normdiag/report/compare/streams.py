@@ -51,7 +51,7 @@ def _lengths(a: AddMeasurement, b: AddMeasurement) -> AddApart:
 
 
 def _length(a: Typical, b: Typical) -> Apart:
-    """Of lengths: `max` is that of the longest token, `after_scaling` what one factor does not explain."""
+    """Of lengths: `max` is that of the longest token, the last what one factor does not explain."""
     ratios = [_ratio(x, y) for x, y in ((a.mean, b.mean), (a.median, b.median), (a.max, b.max))]
     factor = ratios[1]
     return Apart(

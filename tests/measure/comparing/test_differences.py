@@ -29,7 +29,7 @@ def test_errors_and_factor_are_those_of_numpy() -> None:
     assert found.median == pytest.approx(np.median(errors), rel=1e-12)
     assert found.max == pytest.approx(errors.max(), rel=1e-12)
     assert found.factor == pytest.approx(factor, rel=1e-12)
-    assert found.left == pytest.approx(np.median(left), rel=1e-12)
+    assert found.after_scaling == pytest.approx(np.median(left), rel=1e-12)
 
 
 def test_a_multiple_leaves_nothing() -> None:
@@ -37,7 +37,7 @@ def test_a_multiple_leaves_nothing() -> None:
     found = apart(a, -3 * a)
     assert found.median == pytest.approx(4)
     assert found.factor == pytest.approx(-3)
-    assert found.left == pytest.approx(0, abs=1e-15)
+    assert found.after_scaling == pytest.approx(0, abs=1e-15)
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
@@ -49,7 +49,7 @@ def test_what_is_not_finite_is_infinitely_far_and_like_itself(value: float) -> N
     assert apart(b, a).max == math.inf
     assert apart(a, b).median == 0
     b[:, 2] = value
-    assert apart(a, b).median == apart(a, b).left == math.inf
+    assert apart(a, b).median == apart(a, b).after_scaling == math.inf
     assert apart(b, b).max == 0
 
 
