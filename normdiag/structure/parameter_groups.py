@@ -81,10 +81,10 @@ def _made_by(norm: NormFound) -> set[Node]:
 def _outside(name: str, layers: set[str]) -> str:
     """The outermost module that holds the parameter and no layer; the parameter, without one."""
     parts = name.split(".")
+    of_layers = [layer.split(".") for layer in layers]
     for end in range(1, len(parts)):
-        path = ".".join(parts[:end])
-        if not any(f"{layer}.".startswith(f"{path}.") for layer in layers):
-            return path
+        if all(layer[:end] != parts[:end] for layer in of_layers):
+            return ".".join(parts[:end])
     return name
 
 

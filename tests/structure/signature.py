@@ -12,15 +12,16 @@ _EPS_DIGITS = 2
 
 
 def signature(report: Report) -> dict[str, Any]:
-    """Ids, kinds, axes, epsilons, roles, placements, scales, drawings; no line, no class name."""
+    """Ids, kinds, axes, epsilons, roles, placements, scales, drawings; no line, no class name, and
+    not in which format and which shape a run had it."""
     found = dataclasses.asdict(report.architecture)
     for norm in found["norms"]:
         norm["eps"] = None if norm["eps"] is None else f"{norm['eps']:.{_EPS_DIGITS}g}"
         norm["gain"] = norm["gain"] is not None
         norm["bias_rms"] = norm["bias_rms"] is not None
-        del norm["line"], norm["class_"]
+        del norm["line"], norm["class_"], norm["shape"], norm["dtype"]
     for add in found["residual_adds"]:
-        del add["line"]
+        del add["line"], add["dtype"]
     return found
 
 

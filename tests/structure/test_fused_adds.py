@@ -48,7 +48,7 @@ class Net(nn.Module):
 
 
 def report_of(write: Write) -> Report:
-    return normdiag.inspect(Net(write).eval(), inputs=IDS)
+    return normdiag.inspect(Net(write).eval(), inputs=IDS, measure=("stream", "norms"))
 
 
 def _addmm(x: torch.Tensor, h: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

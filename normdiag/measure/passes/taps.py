@@ -35,6 +35,7 @@ from normdiag.structure.describe import Sites, describe
 from normdiag.structure.features import feature_axis
 from normdiag.structure.flow import step_back
 from normdiag.structure.forms import NormFound
+from normdiag.structure.operations import RESHAPES
 from normdiag.structure.reading import Reading
 from normdiag.structure.residuals import AddFound
 
@@ -100,7 +101,20 @@ class Taps:
             if step is None:
                 break
             node = step[0]
+        # A view that changes nothing is the same memory: what reads the one is taken to read the
+        # other, but autograd tells them apart, and only behind the view do both come together.
+        while _changes_nothing(node):
+            node = node.parents[0]
         return node
+
+
+def _changes_nothing(node: Node) -> bool:
+    if not node.parents or node.parents[0].shape != node.shape:
+        return False
+    if node.op == "permute":
+        rank = len(node.shape)
+        return [axis % rank for axis in node.args[1]] == list(range(rank))
+    return node.op in RESHAPES or node.op == "slice"
 
 
 OnAdd = Callable[[AddFound, torch.Tensor], None]
