@@ -85,7 +85,9 @@ def _gradients(ran: Ran, measurements: Measurements) -> Filled:
     return replace(measurements, gradients=flow), []
 
 
+# The gradients come first: they need the most memory, and what others leave behind would add to it.
 COLUMNS = (
+    Column("gradients", "following the gradient back", _gradients),
     Column("stream", "relating the layers", _depth),
     Column("stream", "trying number formats", _precision),
     Column("stream", "adding up weights", _branch_weights),
@@ -96,5 +98,4 @@ COLUMNS = (
         lambda ran: steps(ran.assembly.sites.architecture),
     ),
     Column("norms", "probing the norms", _invariances),
-    Column("gradients", "following the gradient back", _gradients),
 )
