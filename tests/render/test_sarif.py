@@ -94,7 +94,7 @@ def test_rules_carry_their_pages():
     ("target", "uri"),
     [
         ("./ckpt-2/", "ckpt-2"),
-        ("/work/a b", "file:///work/a%20b"),
+        ("/data/a b", "file:///data/a%20b"),
         ("models/tiny.py:build", "models/tiny.py"),
         ("org/name", "org/name"),
         ("a:b?c#d", "a%3Ab%3Fc%23d"),

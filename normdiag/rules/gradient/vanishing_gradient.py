@@ -91,7 +91,7 @@ class VanishingGradient(Rule):
     silent_on = "sample_models/large_bias.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding per stack, the largest loss first."""
+        """One finding per stack."""
         gradients = evidence.measurements.gradients
         if gradients is None:
             return
