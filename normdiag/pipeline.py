@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normdiag.errors import RunError
+from normdiag.loading.interface import Loaded, Request, ShapesOnly, WeightsOnly
+from normdiag.loading.load_target import load
 from normdiag.options import Options
 from normdiag.progress import Progress, Silent
 from normdiag.report.compare.compare import compare as compare_reports
@@ -17,8 +19,6 @@ from normdiag.report.compare.rounding import Rounding
 from normdiag.report.report import Report
 from normdiag.report.saved import load_report
 from normdiag.rules.engine import judge
-from normdiag.sources.interface import Loaded, Request, ShapesOnly, WeightsOnly
-from normdiag.sources.load import load
 
 if TYPE_CHECKING:
     from torch import nn
@@ -150,8 +150,8 @@ def _judged(evidence: Evidence, options: Options) -> Report:
 
 def _load(target: str | nn.Module, options: Options, progress: Progress) -> Loaded:
     if not isinstance(target, str):
-        from normdiag.sources.adapter import refuse_for_module
-        from normdiag.sources.factory import of_module
+        from normdiag.loading.adapter import refuse_for_module
+        from normdiag.loading.factory import of_module
 
         if options.adapter is not None:
             refuse_for_module(options.adapter)

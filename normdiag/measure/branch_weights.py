@@ -9,17 +9,17 @@ from torch import nn
 
 from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.graph import Node
-from normdiag.structure.describe import Sites
-from normdiag.structure.forms import norm_parameters
+from normdiag.structure.describe import SiteMap
+from normdiag.structure.forms import norm_parameter_names
 
 _CHUNK = 1 << 18
 """Elements that are turned into float64 at a time."""
 
 
-def branch_weights(model: nn.Module, sites: Sites) -> dict[str, BranchWeights]:
+def branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, BranchWeights]:
     """By add id. Adds without weights of their own (a weightless mixing) are left out."""
     parameters = {n: p for n, p in model.named_parameters() if p.is_floating_point()}
-    of_norms = norm_parameters(list(sites.norms))
+    of_norms = norm_parameter_names(list(sites.norms))
     sums: dict[str, tuple[float, float]] = {}
     found = {}
     for stack in sites.stacks.values():

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from normdiag.evidence.coverage import Skipped
 from normdiag.evidence.measurements import Measurements
+from normdiag.inputs.batch import Batch
+from normdiag.loading.interface import Runnable
 from normdiag.measure.blocks.blocks import measure_blocks, steps
 from normdiag.measure.branch_weights import branch_weights
 from normdiag.measure.depth.depth import along_depth
@@ -16,8 +18,6 @@ from normdiag.measure.precision.precision import precision
 from normdiag.measure.sites.assembly import Assembly
 from normdiag.options import Options
 from normdiag.progress import Progress
-from normdiag.sources.batch import Batch
-from normdiag.sources.interface import Runnable
 
 Filled = tuple[Measurements, Sequence[Skipped]]
 

@@ -8,12 +8,12 @@ from normdiag.capture.scopes import plain_path
 from normdiag.evidence.coverage import Coverage, Skipped, UnexplainedAdd
 from normdiag.graph import Node
 from normdiag.measure.passes.forward import Pass
-from normdiag.structure.describe import Sites
+from normdiag.structure.describe import SiteMap
 
 _MOST = 50
 
 
-def cover(model: nn.Module, done: Pass, sites: Sites, skipped: list[Skipped]) -> Coverage:
+def cover(model: nn.Module, done: Pass, sites: SiteMap, skipped: list[Skipped]) -> Coverage:
     """The honest margin of one forward."""
     return Coverage(
         unexplained_adds=tuple(
@@ -33,7 +33,7 @@ def cover(model: nn.Module, done: Pass, sites: Sites, skipped: list[Skipped]) ->
                 shape=a.node.shape,
                 why="a residual add outside every row of repeated layers",
             )
-            for a in done.reading.outside
+            for a in done.reading.outside_adds
         ),
         unexplained_norms=tuple(
             name for norm, name in sites.norms.items()
@@ -45,7 +45,7 @@ def cover(model: nn.Module, done: Pass, sites: Sites, skipped: list[Skipped]) ->
     )  # fmt: skip
 
 
-def _unexplained(done: Pass, sites: Sites) -> list[Node]:
+def _unexplained(done: Pass, sites: SiteMap) -> list[Node]:
     """Additions of stream width on the trunk itself, between a stack's first and last add."""
     stacks = list(sites.stacks.values())
     on_branches = {n for s in stacks for region in s.regions.values() for n in region}
@@ -61,7 +61,7 @@ def _unexplained(done: Pass, sites: Sites) -> list[Node]:
     return found
 
 
-def _opaque(done: Pass, sites: Sites) -> list[Skipped]:
+def _opaque(done: Pass, sites: SiteMap) -> list[Skipped]:
     """Kernels that the stream itself runs through, and that no reading of the graph explains."""
     stacks = list(sites.stacks.values())
     on_branches = {n for s in stacks for region in s.regions.values() for n in region}

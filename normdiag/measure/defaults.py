@@ -16,12 +16,12 @@ from normdiag.errors import NormdiagError
 from normdiag.evidence.architecture import Architecture
 from normdiag.evidence.subject import Defaulted
 from normdiag.graph import Graph
-from normdiag.measure.passes.without_values import described, run_without_values
-from normdiag.sources.batch import Batch
-from normdiag.sources.interface import Runnable
-from normdiag.sources.left_out import built_with, left_out, turned
-from normdiag.sources.shortened import shortened
-from normdiag.structure.forms import number
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.truncation import shortened
+from normdiag.loading.interface import Runnable
+from normdiag.loading.omitted_settings import built_with, left_out, turned
+from normdiag.measure.passes.meta_forward import described, run_without_values
+from normdiag.structure.forms import scalar_value
 
 MOST = 24
 """Forwards without values that are spent on it at most."""
@@ -140,7 +140,7 @@ def _scales(graph: Graph, widths: set[int]) -> Counter[tuple[str, float]]:
     found: Counter[tuple[str, float]] = Counter()
     for node in graph:
         if node.op in ("mul", "div") and node.is_data and node.shape[-1:]:
-            times = number(node.args[1])
+            times = scalar_value(node.args[1])
             if times is not None and times != 1.0 and node.shape[-1] in widths:
                 found[node.frame.path, 1 / times if node.op == "div" else times] += 1
     return found

@@ -13,6 +13,8 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.subject import Subject
 from normdiag.evidence.tokens import TokenTrace
+from normdiag.inputs.batch import Batch
+from normdiag.loading.interface import Runnable, WeightsOnly
 from normdiag.measure.columns import Ran, fill_columns
 from normdiag.measure.comparing.snapshot import Snapshot
 from normdiag.measure.coverage import cover
@@ -28,8 +30,6 @@ from normdiag.measure.subject import Named, subject_of, subject_of_weights
 from normdiag.measure.weights import static_pass
 from normdiag.options import MEASURES, Options
 from normdiag.progress import Progress
-from normdiag.sources.batch import Batch
-from normdiag.sources.interface import Runnable, WeightsOnly
 
 SAMPLE = 16
 """Tokens on which Jacobians, replay and closure are computed, unless all are asked for."""

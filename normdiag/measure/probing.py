@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from normdiag.evidence.subject import Probe
+from normdiag.inputs import model_inputs
+from normdiag.inputs.batch import Batch
+from normdiag.loading.interface import Runnable
 from normdiag.options import Options
-from normdiag.sources import probes
-from normdiag.sources.batch import Batch
-from normdiag.sources.interface import Runnable
 
 
 def probe_of(
@@ -19,19 +19,19 @@ def probe_of(
 ) -> tuple[tuple[Batch, ...], Probe, tuple[str, ...]]:
     """The batches, what they are, and the special tokens that the tokenizer added."""
     if options.inputs is None:
-        asked = probes.ProbeOptions(
+        asked = model_inputs.ProbeOptions(
             texts=options.texts,
             ids=options.ids,
             chat=options.chat,
             special_tokens=options.special_tokens,
             seed=options.seed,
         )
-        return probes.build(loaded, asked)
+        return model_inputs.build(loaded, asked)
     given = options.inputs
     if isinstance(given, Path):
-        given = probes.read_inputs(given, _float_dtype(loaded.model))
-    batches = probes.from_inputs(given, model=loaded.model, tokenizer=loaded.tokenizer)
-    return batches, probes.describe(batches, "inputs"), ()
+        given = model_inputs.read_inputs(given, _float_dtype(loaded.model))
+    batches = model_inputs.from_inputs(given, model=loaded.model, tokenizer=loaded.tokenizer)
+    return batches, model_inputs.describe(batches, "inputs"), ()
 
 
 def _float_dtype(model: nn.Module) -> torch.dtype:

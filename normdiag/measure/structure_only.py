@@ -7,16 +7,16 @@ from dataclasses import replace
 from normdiag.errors import RunError
 from normdiag.evidence.coverage import Coverage, Skipped
 from normdiag.evidence.evidence import Evidence
+from normdiag.inputs.batch import Batch
+from normdiag.loading.interface import Runnable, ShapesOnly
+from normdiag.loading.tensor_names import guess
 from normdiag.measure.coverage import cover
 from normdiag.measure.passes.forward import Pass
-from normdiag.measure.passes.without_values import described, run_without_values
+from normdiag.measure.passes.meta_forward import described, run_without_values
 from normdiag.measure.probing import probe_of
 from normdiag.measure.subject import Named, subject_of, subject_of_shapes
 from normdiag.options import MEASURES, Options
 from normdiag.progress import Progress
-from normdiag.sources.batch import Batch
-from normdiag.sources.interface import Runnable, ShapesOnly
-from normdiag.sources.tensor_names import guess
 
 _FEW = 5
 _GUESS = "no model was built; a guess of low confidence, from names and shapes alone:"

@@ -12,9 +12,9 @@ import transformers
 from normdiag import __version__
 from normdiag.evidence.subject import Loading, Probe, Subject, Versions
 from normdiag.evidence.weights import StaticPass
+from normdiag.loading.interface import Runnable, ShapesOnly, WeightsOnly
 from normdiag.measure.passes.forward import Pass
-from normdiag.sources.interface import Runnable, ShapesOnly, WeightsOnly
-from normdiag.structure.forms import norm_parameters
+from normdiag.structure.forms import norm_parameter_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _with_norm_parameters(loading: Loading, done: Pass) -> Loading:
     odd = {*loading.missing, *loading.mismatched}
     if not odd:
         return loading
-    of_norms = norm_parameters(done.reading.norms)
+    of_norms = norm_parameter_names(done.reading.norms)
     return replace(
         loading,
         norm_parameters=tuple(sorted((odd & of_norms) | set(loading.norm_parameters))),

@@ -21,8 +21,8 @@ from collections.abc import Callable
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks.blocks import measure_blocks
-from normdiag.sources.batch import Batch
 
 CHUNK = 128
 """Of jacrev: without it the whole basis is one batch, which is slower."""

@@ -21,8 +21,8 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks.blocks import measure_blocks
-from normdiag.sources.batch import Batch
 from tests.oracle import blocks as oracle
 
 LENGTH, WIDTH = 16, 24

@@ -6,11 +6,11 @@ from typing import Any
 
 from torch import nn
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import Sampling, run
 from normdiag.measure.passes.observer import NormRecord, Wanted
 from normdiag.measure.sites.assembly import Assembly, assemble, measure
 from normdiag.options import MEASURES
-from normdiag.sources.batch import Batch
 
 
 def seen(model: nn.Module, *args: Any, tokens: int | None = None, **inputs: Any) -> Assembly:

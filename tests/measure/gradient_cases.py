@@ -23,9 +23,9 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.gradients.loss import choose
 from normdiag.measure.gradients.objectives import Choice, Objective
-from normdiag.sources.batch import Batch
 
 VOCABULARY, WIDTH = 61, 16
 BERT = {

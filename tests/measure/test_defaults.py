@@ -19,9 +19,9 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 import normdiag
 from normdiag.evidence.subject import Defaulted
+from normdiag.loading.omitted_settings import left_out, turned
 from normdiag.measure import defaults
 from normdiag.report.report import Report
-from normdiag.sources.left_out import left_out, turned
 
 SMALL = {
     "hidden_size": 16,

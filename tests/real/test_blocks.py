@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertModel
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks.blocks import measure_blocks
-from normdiag.sources.batch import Batch
 from tests.oracle import blocks as oracle
 
 LENGTH = 16

@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from normdiag.evidence.architecture import Architecture
+from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import Sampling, run
 from normdiag.measure.passes.observer import Wanted
 from normdiag.measure.sites.assembly import assemble
-from normdiag.sources.batch import Batch
 
 
 def architecture(model: nn.Module, inputs: dict[str, Any]) -> Architecture:

@@ -16,16 +16,16 @@ from normdiag.evidence.architecture import Architecture
 from normdiag.evidence.blocks import Block
 from normdiag.evidence.coverage import Skipped
 from normdiag.evidence.stream import Position
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.truncation import first_token, shortened
 from normdiag.measure.blocks.block_numbers import Place, disagreement, from_matrix, from_products
 from normdiag.measure.blocks.copies import Sums, copied, jacobian
 from normdiag.measure.blocks.paths import Path, after
 from normdiag.measure.blocks.points import Point, points_of
 from normdiag.measure.blocks.spans import Span, is_followed
 from normdiag.measure.blocks.structural_zeros import structural_zeros
-from normdiag.measure.passes.taps import Taps, tapped
-from normdiag.sources.batch import Batch
-from normdiag.sources.shortened import first_token, shortened
-from normdiag.structure.attachments import StackFacts
+from normdiag.measure.passes.gradient_edges import Taps, tapped
+from normdiag.structure.attachments import StackStructure
 
 POSITIONS = 8
 """Tokens of the probe: the cost of a dense Jacobian grows with each."""
@@ -83,7 +83,7 @@ def steps(architecture: Architecture) -> int:
     return len(adds) + len({(a.stack, a.layer) for a in adds}) + len(architecture.stacks)
 
 
-def _is_work(stack: StackFacts) -> bool:
+def _is_work(stack: StackStructure) -> bool:
     width = stack.chain.width
     return width <= WIDEST and width**3 * POSITIONS * len(stack.adds) > _WORTH
 
@@ -109,7 +109,7 @@ class _Stack:
 
     taps: Taps
     name: str
-    stack: StackFacts
+    stack: StackStructure
     start: Position
     """The probe's first token."""
     advance: Callable[[], None]

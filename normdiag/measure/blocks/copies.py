@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from normdiag.errors import RunError
+from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks.points import Point, points_of
-from normdiag.measure.passes.taps import Taps, tapped_again
-from normdiag.sources.batch import Batch
-from normdiag.structure.residuals import AddFound
+from normdiag.measure.passes.gradient_edges import Taps, tapped_again
+from normdiag.structure.residuals import DetectedAdd
 
 COPIES = 32
 
@@ -27,9 +27,9 @@ COPIES = 32
 class Sums:
     """Listens to a forward: every add's sum, in order."""
 
-    adds: list[tuple[AddFound, Tensor]] = field(default_factory=list)
+    adds: list[tuple[DetectedAdd, Tensor]] = field(default_factory=list)
 
-    def __call__(self, add: AddFound, total: Tensor) -> None:
+    def __call__(self, add: DetectedAdd, total: Tensor) -> None:
         self.adds.append((add, total.detach().clone()))
 
 
@@ -41,7 +41,7 @@ class _Planting:
     """What to write, by operation, module and number of the add in that module."""
     _numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
 
-    def __call__(self, add: AddFound, total: Tensor) -> None:
+    def __call__(self, add: DetectedAdd, total: Tensor) -> None:
         place = _place(add)
         row = self.rows.pop((*place, self._numbers[place]), None)
         self._numbers[place] += 1
@@ -49,7 +49,7 @@ class _Planting:
             total.copy_(row)
 
 
-def _place(add: AddFound) -> tuple[str, str]:
+def _place(add: DetectedAdd) -> tuple[str, str]:
     return add.node.op, add.node.frame.path
 
 
@@ -59,7 +59,7 @@ def copied(model: nn.Module, batch: Batch, taps: Taps, sums: Sums) -> dict[str, 
     To be called inside `tapped`, of whose forward on `batch`, one sequence of tokens, `taps` and
     `sums` are.
     """
-    tokens: dict[AddFound, int] = {}
+    tokens: dict[DetectedAdd, int] = {}
     for stack in taps.stacks:
         for facts, point in zip(stack.adds, points_of(taps, stack), strict=False):
             if isinstance(point, Point) and point.axis == -1:

@@ -10,9 +10,9 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from normdiag.graph import Node
-from normdiag.measure.passes.taps import Taps
+from normdiag.measure.passes.gradient_edges import Taps
 from normdiag.measure.statistics.rows import TokenLayout, Tokens
-from normdiag.structure.attachments import AddFacts, StackFacts
+from normdiag.structure.attachments import AddStructure, StackStructure
 from normdiag.structure.features import feature_axis
 
 
@@ -62,7 +62,7 @@ class Point:
         return values.movedim(self.axis, -1).reshape(len(values), -1, self.width)[:, self.row]
 
 
-def points_of(taps: Taps, stack: StackFacts) -> list[Point | str]:
+def points_of(taps: Taps, stack: StackStructure) -> list[Point | str]:
     """Before every add what its skip operand is a copy of, and the end; or why there is none.
 
     Where a norm stands on the stream after the last add, the end is what comes out of it.
@@ -74,7 +74,7 @@ def points_of(taps: Taps, stack: StackFacts) -> list[Point | str]:
     return [*points, _point(taps, end, last)]
 
 
-def _point(taps: Taps, node: Node, facts: AddFacts) -> Point | str:
+def _point(taps: Taps, node: Node, facts: AddStructure) -> Point | str:
     edge = taps.edge(node)
     if edge is None:
         return "autograd does not follow the stream there"

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from normdiag.measure.blocks.points import Point
-from normdiag.measure.passes.taps import Taps
+from normdiag.measure.passes.gradient_edges import Taps
 from normdiag.numerics.operators import LinearOperator
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.residuals import DetectedAdd
 
 _CHUNK_ELEMENTS = 1 << 19
 """Of one batch of gradients: larger ones fall out of the cache."""
@@ -94,7 +94,7 @@ class Span:
             return torch.stack(singly)
 
 
-def is_followed(taps: Taps, add: AddFound) -> bool:
+def is_followed(taps: Taps, add: DetectedAdd) -> bool:
     """Whether a derivative comes back through every branch of `add` to what the branch reads.
 
     Where a kernel has none, or autograd is off inside, the skip path alone would be differentiated.

@@ -8,15 +8,15 @@ import torch
 from torch import nn
 
 from normdiag.errors import NormdiagError
-from normdiag.sources import probes
-from normdiag.sources.batch import Batch
-from normdiag.sources.interface import Loaded, Runnable
-from normdiag.sources.model_facts import (
+from normdiag.inputs import model_inputs
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.requirements import (
     dtype_and_device,
     embedding_rows,
     forward_parameters,
     needed_inputs,
 )
+from normdiag.loading.interface import Loaded, Runnable
 
 
 class _UnsharedError(Exception):
@@ -59,7 +59,7 @@ def _inputs(loaded: Runnable, batch: Batch) -> Any:
 
 def _by_ids(loaded: Runnable, batch: Batch) -> Any:
     try:
-        made, _, _ = probes.build(loaded, probes.ProbeOptions(ids=batch.ids))
+        made, _, _ = model_inputs.build(loaded, model_inputs.ProbeOptions(ids=batch.ids))
     except NormdiagError as error:
         raise _UnsharedError(error.what) from error
     if len(made) != 1:

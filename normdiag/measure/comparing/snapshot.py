@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 import torch
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.observer import AddRecord
 from normdiag.measure.sites.assembly import Assembly
 from normdiag.measure.statistics.rows import Tokens
-from normdiag.sources.batch import Batch
 
 Place = tuple[int, int, int, int]
 """Pass, sequence in it, position, and which of its token's rows."""

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 
 from normdiag.evidence.stream import Contribution
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.observer import AddRecord
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.attachments import StackStructure
+from normdiag.structure.residuals import DetectedAdd
 
 BALANCE = 0.05
 """How far the signed shares may sum up to other than 1: what low precision rounds away."""
@@ -26,7 +26,7 @@ class Ledger:
 
 
 def ledger(
-    stack: StackFacts, records: Mapping[AddFound, AddRecord], learned: LearnedValues
+    stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
 ) -> Ledger | None:
     """x_L = a_1 .. a_L x_0 + sum over j of a_(j+1) .. a_L u_j, with a the scales of the skips.
 

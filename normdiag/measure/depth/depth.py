@@ -8,13 +8,13 @@ from normdiag.errors import TargetError
 from normdiag.evidence.coverage import Skipped
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.stream import Growth
+from normdiag.inputs.batch import Batch
+from normdiag.loading.interface import Runnable
 from normdiag.measure.depth.contributions import ledger
 from normdiag.measure.depth.duplicates import duplicate_layers
 from normdiag.measure.depth.first_sequence import first_sequence
 from normdiag.measure.depth.layers import layer_measurements
 from normdiag.measure.depth.yardstick import growth_at_initialisation
-from normdiag.sources.batch import Batch
-from normdiag.sources.interface import Runnable
 
 
 def along_depth(

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from normdiag.capture.scopes import plain_path
-from normdiag.structure.attachments import StackFacts
+from normdiag.structure.attachments import StackStructure
 
 _SAMPLE = 64
 
@@ -17,7 +17,7 @@ Parameters = dict[str, torch.Tensor]
 
 
 def duplicate_layers(
-    model: nn.Module, stacks: Mapping[str, StackFacts]
+    model: nn.Module, stacks: Mapping[str, StackStructure]
 ) -> dict[str, tuple[tuple[int, ...], ...]]:
     """Stack id -> groups of equal layers, for stacks of several modules with weights.
 

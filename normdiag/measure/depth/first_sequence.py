@@ -9,11 +9,11 @@ from __future__ import annotations
 from torch import nn
 
 from normdiag.errors import RunError
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.truncation import shortened
 from normdiag.measure.passes.forward import Sampling, run
 from normdiag.measure.passes.observer import Wanted
 from normdiag.measure.sites.assembly import Assembly
-from normdiag.sources.batch import Batch
-from normdiag.sources.shortened import shortened
 
 POSITIONS = 64
 

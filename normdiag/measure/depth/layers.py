@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping
 import torch
 
 from normdiag.evidence.layers import LayerMeasurement
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.observer import AddRecord
 from normdiag.measure.sites.replay import apply_norm
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.attachments import StackStructure
+from normdiag.structure.residuals import DetectedAdd
 
 
 def layer_measurements(
-    name: str, stack: StackFacts, records: Mapping[AddFound, AddRecord], learned: LearnedValues
+    name: str, stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
 ) -> dict[str, LayerMeasurement]:
     """By "<stack>/layer#k"."""
     found = {}
@@ -35,7 +35,7 @@ def layer_measurements(
 
 
 def _layers(
-    stack: StackFacts, records: Mapping[AddFound, AddRecord], learned: LearnedValues
+    stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Layer, which rows are no first token, x_in and x_out in float64; of layers with tokens."""
     kept = [records.get(add) for add in stack.chain.adds]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from torch import nn
 
+from normdiag.inputs.batch import Batch
+from normdiag.loading.reinitialised import at_initialisation
 from normdiag.measure.depth.first_sequence import first_sequence
 from normdiag.measure.sites.assembly import growth_of
-from normdiag.sources.batch import Batch
-from normdiag.sources.initial import at_initialisation
 
 
 def growth_at_initialisation(model: nn.Module, batch: Batch, seed: int) -> dict[str, float]:

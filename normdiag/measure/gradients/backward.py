@@ -5,14 +5,14 @@ from __future__ import annotations
 from normdiag.errors import RunError
 from normdiag.evidence.coverage import Skipped
 from normdiag.evidence.gradients import Gradients
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.requirements import setting
+from normdiag.inputs.truncation import shortened
+from normdiag.loading.interface import Runnable
 from normdiag.measure.gradients.gradients import gradients
 from normdiag.measure.gradients.loss import NoLossError, choose
 from normdiag.measure.gradients.objectives import Choice
 from normdiag.options import Options
-from normdiag.sources.batch import Batch
-from normdiag.sources.interface import Runnable
-from normdiag.sources.model_facts import setting
-from normdiag.sources.shortened import shortened
 
 POSITIONS = 64
 """Tokens of the one sequence that is differentiated: autograd keeps every activation of it."""

@@ -18,10 +18,10 @@ from torch import nn
 from normdiag.evidence.gradients import Clipping, Gradients, Loss, NormGradient, Trend
 from normdiag.measure.gradients.loss import NoLossError
 from normdiag.measure.gradients.objectives import Objective
-from normdiag.measure.passes.taps import AddTap, Taps, tapped
+from normdiag.measure.passes.gradient_edges import AddTap, Taps, tapped
 from normdiag.measure.statistics.rows import to_rows
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.describe import Sites
+from normdiag.structure.attachments import StackStructure
+from normdiag.structure.describe import SiteMap
 from normdiag.structure.parameter_groups import parameter_behind, parameter_groups
 
 _COPIED = 1 << 19
@@ -170,7 +170,7 @@ def _clipping(total: float, shares: Mapping[str, float], clip: float) -> Clippin
     )
 
 
-def _along(stack: StackFacts, sites: Sites, stream: Mapping[str, float]) -> dict[int, float]:
+def _along(stack: StackStructure, sites: SiteMap, stream: Mapping[str, float]) -> dict[int, float]:
     """Depth of an add -> the gradient there."""
     ids = enumerate(sites.adds[facts.add] for facts in stack.adds)
     return {depth: stream[name] for depth, name in ids if name in stream}
@@ -184,7 +184,7 @@ def _ratio(along: Mapping[int, float]) -> float | None:
 
 
 def _trends(
-    stacks: Mapping[str, Mapping[int, float]], facts: Mapping[str, StackFacts]
+    stacks: Mapping[str, Mapping[int, float]], facts: Mapping[str, StackStructure]
 ) -> dict[str, Trend]:
     found = {}
     for name, along in stacks.items():
@@ -216,7 +216,7 @@ def fit(along: Mapping[float, float]) -> Trend | None:
     )
 
 
-def _of_norms(sites: Sites, parameters: Mapping[str, float]) -> dict[str, NormGradient]:
+def _of_norms(sites: SiteMap, parameters: Mapping[str, float]) -> dict[str, NormGradient]:
     """Of the norms of which the gain or the bias is a parameter that got a gradient."""
     found = {}
     for norm, name in sites.norms.items():

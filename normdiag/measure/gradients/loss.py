@@ -15,13 +15,13 @@ from torch import nn
 
 from normdiag.errors import RunError
 from normdiag.graph import Graph
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.truncation import shortened
 from normdiag.measure.gradients import objectives
 from normdiag.measure.gradients.objectives import Choice, Objective
 from normdiag.measure.gradients.reads_ahead import given, outputs_of, reads_ahead, real_tokens
-from normdiag.measure.passes.taps import Taps, tapped
-from normdiag.sources.batch import Batch
-from normdiag.sources.shortened import shortened
-from normdiag.structure.attachments import StackFacts
+from normdiag.measure.passes.gradient_edges import Taps, tapped
+from normdiag.structure.attachments import StackStructure
 from normdiag.structure.lookups import lookups, reads_a_source
 
 _TRIED = 16
@@ -124,6 +124,6 @@ def _scores(batch: Batch, output: torch.Tensor, graph: Graph) -> tuple[str, ...]
     return tuple(found)
 
 
-def _width(stacks: Sequence[StackFacts]) -> int | None:
+def _width(stacks: Sequence[StackStructure]) -> int | None:
     ends = {stack.adds[-1].add.index: stack.chain.width for stack in stacks}
     return ends[max(ends)] if ends else None

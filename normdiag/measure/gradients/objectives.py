@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.nn.functional import cross_entropy
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.gradients.reads_ahead import given, outputs_of, real_tokens, with_input
-from normdiag.sources.batch import Batch
 
 MASKED = 0.15
 """The share of the tokens that are targets of a masked LM (Devlin et al. 2019)."""

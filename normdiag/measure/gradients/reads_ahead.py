@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import call, quiet_model
-from normdiag.measure.statistics.padding import tensors_of
-from normdiag.sources.batch import Batch
+from normdiag.measure.statistics.token_layouts import tensors_of
 
 _NOISE = 1e-5
 """A change of earlier outputs that is smaller than this share of the later ones' (or than the

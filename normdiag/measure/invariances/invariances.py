@@ -13,6 +13,8 @@ from normdiag.evidence.architecture import Norm, NormKind
 from normdiag.evidence.invariances import Centring, Invariances, KindInvariance, NormInvariance
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.statistics import Worst
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.truncation import shortened
 from normdiag.measure.depth.first_sequence import POSITIONS
 from normdiag.measure.invariances.norm_operation import (
     NormOperation,
@@ -23,9 +25,7 @@ from normdiag.measure.invariances.norm_operation import (
 )
 from normdiag.measure.invariances.scale_free import scale_free
 from normdiag.measure.sites.assembly import Assembly
-from normdiag.sources.batch import Batch
-from normdiag.sources.shortened import shortened
-from normdiag.structure.forms import NormFound
+from normdiag.structure.forms import DetectedNorm
 
 _ROUNDING = 1e-5
 """A norm that computes in float32 is not told from an invariant one below this."""
@@ -87,7 +87,7 @@ def _kinds(
 ) -> Iterator[tuple[NormKind, KindInvariance]]:
     """The first norm of each kind, by its module where that runs alone, else by its formula."""
     found = {id: norm for norm, id in assembly.sites.norms.items()}
-    first: dict[NormKind, tuple[str, NormFound]] = {}
+    first: dict[NormKind, tuple[str, DetectedNorm]] = {}
     for norm in norms:
         first.setdefault(norm.kind, (norm.id, found[norm.id]))
     own = {id: own_module(model, norm) for id, norm in first.values()}

@@ -13,12 +13,12 @@ from torch import nn
 
 from normdiag.capture.scopes import plain_path
 from normdiag.errors import RunError
+from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import call, quiet_model
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.observer import NormRecord
 from normdiag.measure.sites.replay import apply_norm
-from normdiag.sources.batch import Batch
-from normdiag.structure.forms import NormFound, norm_parameters
+from normdiag.structure.forms import DetectedNorm, norm_parameter_names
 
 Operation = Callable[[torch.Tensor], torch.Tensor]
 
@@ -36,14 +36,14 @@ class NormOperation:
     evaluate: Operation
 
 
-def of_module(module: nn.Module, norm: NormFound, x: torch.Tensor) -> NormOperation:
+def of_module(module: nn.Module, norm: DetectedNorm, x: torch.Tensor) -> NormOperation:
     """By copies of the module, one in each mode."""
     x = x.detach()[:1].double()
     modes = [deepcopy(module).double().train(mode) for mode in (True, False)]
     return NormOperation("module", x, _positions(norm, x), *map(_frozen, modes))
 
 
-def of_formula(norm: NormFound, record: NormRecord, learned: LearnedValues) -> NormOperation | None:
+def of_formula(norm: DetectedNorm, record: NormRecord, learned: LearnedValues) -> NormOperation | None:
     """By replay, on the sampled rows as one sequence; None where a row is not all that it needs."""
     if norm.kind in ("batchnorm", "groupnorm") or not record.input_rows.shape[0]:
         return None
@@ -60,13 +60,13 @@ def of_formula(norm: NormFound, record: NormRecord, learned: LearnedValues) -> N
     return NormOperation("formula", x, 1, run, run)
 
 
-def own_module(model: nn.Module, norm: NormFound) -> nn.Module | None:
+def own_module(model: nn.Module, norm: DetectedNorm) -> nn.Module | None:
     """The module that is this norm and nothing else: no children, no parameters but its own."""
     path = norm.node.frame.path
     module = {plain_path(name): module for name, module in model.named_modules()}.get(path)
     if module is None or not path or any(True for _ in module.children()):
         return None
-    own = norm_parameters([norm])
+    own = norm_parameter_names([norm])
     names = {plain_path(f"{path}.{name}") for name, _ in module.named_parameters()}
     is_whole = names <= own and not any(p.is_meta for p in module.parameters())
     return module if is_whole else None
@@ -121,7 +121,7 @@ def _frozen(module: nn.Module) -> Operation:
     return run
 
 
-def _positions(norm: NormFound, x: torch.Tensor) -> int | None:
+def _positions(norm: DetectedNorm, x: torch.Tensor) -> int | None:
     """The last axis of x, but for the first, that holds no features; None where all may.
 
     A module may turn axes before it normalises, so that features are told by how many they are.

@@ -7,11 +7,11 @@ from torch import nn
 from normdiag.evidence.invariances import ScaleFree
 from normdiag.graph import Graph
 from normdiag.measure.gradients.gradients import length
-from normdiag.structure.describe import Sites
+from normdiag.structure.describe import SiteMap
 from normdiag.structure.scale_free import scale_free as weights_of
 
 
-def scale_free(model: nn.Module, graph: Graph, sites: Sites) -> tuple[ScaleFree, ...]:
+def scale_free(model: nn.Module, graph: Graph, sites: SiteMap) -> tuple[ScaleFree, ...]:
     """Every matrix that feeds only norms, in the order of the model's parameters; ||W||_F."""
     found = weights_of(graph)
     return tuple(

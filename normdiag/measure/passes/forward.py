@@ -13,26 +13,26 @@ from torch import nn
 
 from normdiag.capture.recorder import Recorder
 from normdiag.capture.scopes import Scopes
-from normdiag.capture.unhurried import unhurried
-from normdiag.capture.valueless import Valueless
+from normdiag.capture.frozen_gc import unhurried
+from normdiag.capture.meta_forward_mode import Valueless
 from normdiag.errors import NormdiagError, RunError
 from normdiag.graph import Graph, Node
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.requirements import forward_parameters
 from normdiag.measure.passes.observer import SiteObserver, Wanted
-from normdiag.measure.statistics.padding import Layouts, tensors_of
+from normdiag.measure.statistics.token_layouts import Layouts, tensors_of
 from normdiag.measure.statistics.rows import FirstSequence, Sampler, TokenLayout
-from normdiag.sources.batch import Batch
-from normdiag.sources.model_facts import forward_parameters
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.reading import Reading
+from normdiag.structure.attachments import StackStructure
+from normdiag.structure.reading import StructureReader
 
 
 @dataclass(slots=True)
 class Pass:
     """What one forward gave."""
 
-    reading: Reading
+    reading: StructureReader
     graph: Graph
-    stacks: list[StackFacts]
+    stacks: list[StackStructure]
     sites: SiteObserver
     layouts: Layouts
     is_finite: bool
@@ -60,7 +60,7 @@ def run(model: nn.Module, batch: Batch, wanted: Wanted, sampling: Sampling) -> P
     Where no values are wanted, model and inputs are on the meta device.
     """
     valueless = None if wanted.values else Valueless()
-    reading = Reading()
+    reading = StructureReader()
     late: dict[str, Layouts] = {}
 
     def layout_of(node: Node) -> TokenLayout:
@@ -79,7 +79,7 @@ def run(model: nn.Module, batch: Batch, wanted: Wanted, sampling: Sampling) -> P
     return Pass(
         reading=reading,
         graph=recorder.graph,
-        stacks=reading.stacks(recorder.graph),
+        stacks=reading.build_stacks(recorder.graph),
         sites=sites,
         layouts=late["layouts"],
         is_finite=finite,

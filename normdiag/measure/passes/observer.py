@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from normdiag.capture.sourceline import source_line
+from normdiag.capture.source_line import source_line
 from normdiag.graph import Node
 from normdiag.measure.passes.norm_operand import NormOperand, operands
 from normdiag.measure.statistics.add_statistics import AddRows, add_rows
@@ -19,10 +19,10 @@ from normdiag.measure.statistics.peaks import is_peak, largest
 from normdiag.measure.statistics.rows import Sampler, TokenLayout, Tokens, to_rows
 from normdiag.measure.statistics.slab import Slab
 from normdiag.structure.features import feature_axis
-from normdiag.structure.forms import Moment, NormFound, Tanh
+from normdiag.structure.forms import MeanForm, DetectedNorm, TanhForm
 from normdiag.structure.operations import CASTS
-from normdiag.structure.reading import Reading
-from normdiag.structure.residuals import ADDITIONS, AddFound
+from normdiag.structure.reading import StructureReader
+from normdiag.structure.residuals import ADDITIONS, DetectedAdd
 
 _SCALINGS = frozenset({"mul", "div"})
 SMALL = 1 << 16
@@ -43,7 +43,7 @@ class _Seen:
 class NormRecord:
     """What one pass saw of one norm."""
 
-    found: NormFound
+    found: DetectedNorm
     tokens: Tokens
     statistics: NormRows | None
     rows: torch.Tensor
@@ -56,7 +56,7 @@ class NormRecord:
 class AddRecord:
     """What one pass saw of one residual add."""
 
-    found: AddFound
+    found: DetectedAdd
     tokens: Tokens
     statistics: AddRows | None
     rows: torch.Tensor
@@ -82,12 +82,12 @@ class Wanted:
 class SiteObserver:
     """The recorder's observer. Keeps per-token numbers, a few sampled rows, and learned vectors."""
 
-    reading: Reading
+    reading: StructureReader
     layout_of: Callable[[Node], TokenLayout]
     sampler: Sampler
     wanted: Wanted
-    norms: dict[NormFound, NormRecord] = field(default_factory=dict)
-    adds: dict[AddFound, AddRecord] = field(default_factory=dict)
+    norms: dict[DetectedNorm, NormRecord] = field(default_factory=dict)
+    adds: dict[DetectedAdd, AddRecord] = field(default_factory=dict)
     values: dict[Node, torch.Tensor] = field(default_factory=dict)
     """Small tensors that are not activations: gains, scales, means per token."""
     recent: dict[Node, torch.Tensor] = field(default_factory=dict)
@@ -97,9 +97,9 @@ class SiteObserver:
     _slab: Slab = field(default_factory=Slab)
     _scaled: torch.Tensor | None = None
     """x of the latest a x with a learned scalar a: a DyT where a tanh follows."""
-    _tanh: tuple[Tanh, _Seen] | None = None
+    _tanh: tuple[TanhForm, _Seen] | None = None
     """What was seen of the x of the latest DyT."""
-    _latest: tuple[AddFound, torch.Tensor, torch.Tensor] | None = None
+    _latest: tuple[DetectedAdd, torch.Tensor, torch.Tensor] | None = None
     """Operands of the latest add: a second branch of the same stream value may follow."""
     _operand: NormOperand = field(default_factory=NormOperand)
 
@@ -116,7 +116,7 @@ class SiteObserver:
         return a.shape == b.shape if op in ADDITIONS else is_statistic
 
     def seen(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
-        norm = self.reading.norm(node)
+        norm = self.reading.detect_norm(node)
         if norm is not None:
             self._keep_learned(node, args)
             if norm.node is node:
@@ -130,13 +130,13 @@ class SiteObserver:
             if self.wanted.stream and is_peak(node):
                 valid = self.layout_of(node).tokens(node.shape[:-1]).valid
                 self.peaks[node] = largest(output, valid, self._slab)
-        if isinstance(node.form, Moment) and output.numel() <= SMALL:
+        if isinstance(node.form, MeanForm) and output.numel() <= SMALL:
             self.values[node] = output
         elif node.op in _SCALINGS or node.op in ("add", "sub", "rsub", "addcmul", "einsum"):
             self._keep_learned(node, args)
             self._operand.remember(node, args)
         if node.op in ADDITIONS:
-            add = self.reading.add(node)
+            add = self.reading.detect_add(node)
             if add is not None:
                 node.line = source_line()
                 if self.wanted.values:
@@ -167,7 +167,7 @@ class SiteObserver:
 
     def _dyt_input(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         """The x of tanh(a x) is there where a x is made, before anything tells of a norm."""
-        if isinstance(node.form, Tanh):
+        if isinstance(node.form, TanhForm):
             if self._scaled is not None and self._scaled.shape == node.shape:
                 self._tanh = (node.form, self._see(node, self._scaled, (-1,)))
         elif node.op in CASTS:
@@ -180,7 +180,7 @@ class SiteObserver:
                     self._scaled = x if is_kept else None
 
     def _see(
-        self, node: Node, x: torch.Tensor, axes: tuple[int, ...], norm: NormFound | None = None
+        self, node: Node, x: torch.Tensor, axes: tuple[int, ...], norm: DetectedNorm | None = None
     ) -> _Seen:
         """Statistics and sampled rows of x. Batch norms have a row per channel, not per token."""
         groups = 1 if norm is None else norm.groups
@@ -201,7 +201,7 @@ class SiteObserver:
         picked = self.sampler.rows(rows.shape[0], tokens.valid, rows.device)
         return _Seen(tokens, statistics, picked, self._slab.rows(rows, picked))
 
-    def _norm(self, norm: NormFound, node: Node, args: tuple[Any, ...]) -> None:
+    def _norm(self, norm: DetectedNorm, node: Node, args: tuple[Any, ...]) -> None:
         if norm.kind == "dyt":
             seen = self._tanh[1] if self._tanh and self._tanh[0].source is norm.source else None
         else:
@@ -212,7 +212,7 @@ class SiteObserver:
                 norm, seen.tokens, seen.statistics, seen.rows, seen.input_rows
             )
 
-    def _norm_output(self, norm: NormFound, output: torch.Tensor) -> None:
+    def _norm_output(self, norm: DetectedNorm, output: torch.Tensor) -> None:
         record = self.norms.get(norm)
         if record is not None:
             record.output_rows = self._slab.rows(
@@ -226,11 +226,11 @@ class SiteObserver:
         while len(self.recent) > 2:
             del self.recent[next(iter(self.recent))]
 
-    def _add(self, add: AddFound, args: tuple[Any, ...], output: torch.Tensor) -> None:
+    def _add(self, add: DetectedAdd, args: tuple[Any, ...], output: torch.Tensor) -> None:
         skip, branch = args[add.skip_index], args[1 - add.skip_index]
-        if add.absorbed is not None:
-            self.adds.pop(add.absorbed, None)
-            if self._latest is None or self._latest[0] is not add.absorbed:
+        if add.continued_add is not None:
+            self.adds.pop(add.continued_add, None)
+            if self._latest is None or self._latest[0] is not add.continued_add:
                 return
             _, skip, earlier = self._latest
             branch = earlier + args[add.node.args.index(add.branches[-1])]

@@ -11,11 +11,11 @@ from torch import nn
 
 from normdiag.errors import NormdiagError
 from normdiag.evidence.nonfinite import Reached
+from normdiag.inputs.batch import Batch
+from normdiag.loading.reinitialised import LARGEST
 from normdiag.measure.passes.forward import Sampling, run
 from normdiag.measure.passes.observer import Wanted
 from normdiag.measure.sites.assembly import Assembly
-from normdiag.sources.batch import Batch
-from normdiag.sources.initial import LARGEST
 
 
 def reached_in_float32(model: nn.Module, batch: Batch) -> Reached | None:

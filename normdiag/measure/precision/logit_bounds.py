@@ -13,15 +13,15 @@ from collections.abc import Mapping
 import torch
 
 from normdiag.evidence.precision import LogitBound
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.sites.branch_peaks import BranchPeaks
-from normdiag.structure.flow import Factor
-from normdiag.structure.forms import NormFound
+from normdiag.structure.flow import ScaleFactor
+from normdiag.structure.forms import DetectedNorm
 from normdiag.structure.logits import NormedLogits
 
 
 def logit_bounds(
-    peaks: BranchPeaks, ids: Mapping[NormFound, str], learned: LearnedValues
+    peaks: BranchPeaks, ids: Mapping[DetectedNorm, str], learned: LearnedValues
 ) -> dict[str, LogitBound]:
     """Id of the q norm -> the bound, for attentions whose gains and scales are known."""
     found = {}
@@ -41,7 +41,7 @@ def logit_bounds(
     return found
 
 
-def _largest_scale(factors: tuple[Factor, ...], learned: LearnedValues) -> float | None:
+def _largest_scale(factors: tuple[ScaleFactor, ...], learned: LearnedValues) -> float | None:
     scale = learned.scale_vector(factors)
     return None if scale is None else float(scale.abs().max())
 
@@ -61,7 +61,7 @@ def _product(logits: NormedLogits, learned: LearnedValues) -> float | None:
     return lengths[0] * lengths[1]
 
 
-def _gain(norm: NormFound, learned: LearnedValues) -> torch.Tensor | None:
+def _gain(norm: DetectedNorm, learned: LearnedValues) -> torch.Tensor | None:
     if norm.axes != (-1,):
         return None
     if not norm.gains:
@@ -69,11 +69,11 @@ def _gain(norm: NormFound, learned: LearnedValues) -> torch.Tensor | None:
     return learned.gain_vector(norm)
 
 
-def _radius(norm: NormFound) -> float:
+def _radius(norm: DetectedNorm) -> float:
     """The largest length of what is multiplied by the gain: sqrt(d), 1 for an L2 norm."""
     return norm.factor * math.sqrt(norm.count / norm.variance_scale)
 
 
-def _bias(norm: NormFound, learned: LearnedValues) -> float:
+def _bias(norm: DetectedNorm, learned: LearnedValues) -> float:
     bias = learned.bias_vector(norm)
     return 0.0 if bias is None else float(bias.norm())

@@ -13,16 +13,16 @@ from torch import nn
 
 from normdiag.capture.recorder import Recorder
 from normdiag.capture.scopes import Scopes
-from normdiag.capture.sourceline import source_line
+from normdiag.capture.source_line import source_line
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
 from normdiag.graph import Node
+from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import bind, call, quiet_model
-from normdiag.measure.passes.learned import is_learned
-from normdiag.measure.statistics.padding import tensors_of
-from normdiag.sources.batch import Batch
-from normdiag.structure.describe import Sites
+from normdiag.measure.passes.learned_values import is_learned
+from normdiag.measure.statistics.token_layouts import tensors_of
+from normdiag.structure.describe import SiteMap
 from normdiag.structure.operations import MASKING
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.residuals import DetectedAdd
 
 _MASK_MAKERS = MASKING | {"full", "full_like", "fill", "scalar_tensor", "new_full", "triu", "tril"}
 
@@ -104,7 +104,7 @@ def _exact(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> float | Non
     return float(total.abs().max())
 
 
-def locate(model: nn.Module, batch: Batch, sites: Sites) -> FirstNonFinite | None:
+def locate(model: nn.Module, batch: Batch, sites: SiteMap) -> FirstNonFinite | None:
     """Where the first non-finite value that reaches a site or the output was made."""
     watch = _Watch()
     with quiet_model(model), torch.no_grad(), Scopes(model) as scopes:
@@ -152,16 +152,16 @@ def _only_masks(suspect: _Suspect) -> bool:
     return True
 
 
-def _indices(add: AddFound) -> set[int]:
+def _indices(add: DetectedAdd) -> set[int]:
     """The numbers of all the additions that one write-back is."""
     indices = {add.index}
-    while add.absorbed is not None:
-        add = add.absorbed
+    while add.continued_add is not None:
+        add = add.continued_add
         indices.add(add.index)
     return indices
 
 
-def _told(suspect: _Suspect, sites: Sites) -> FirstNonFinite:
+def _told(suspect: _Suspect, sites: SiteMap) -> FirstNonFinite:
     node = suspect.node
     site = next((i for a, i in sites.adds.items() if node.index in _indices(a)), None)
     layer = None

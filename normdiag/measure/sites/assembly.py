@@ -11,7 +11,7 @@ from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import Closure, Growth
 from normdiag.measure.passes.forward import Pass
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.observer import AddRecord, NormRecord
 from normdiag.measure.sites.branch_peaks import BranchPeaks
 from normdiag.measure.sites.channel_share import channel_share
@@ -24,9 +24,9 @@ from normdiag.measure.sites.norm_output import output_rms
 from normdiag.measure.sites.replay import replay_add, replay_norm
 from normdiag.measure.sites.stream import AddStream, Rows, TokenNumbers, token_numbers
 from normdiag.measure.sites.tokens import Variances, variances
-from normdiag.structure.describe import Sites, describe
-from normdiag.structure.forms import NormFound
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.describe import SiteMap, build_architecture
+from normdiag.structure.forms import DetectedNorm
+from normdiag.structure.residuals import DetectedAdd
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Assembly:
     """
 
     first: Pass
-    sites: Sites
+    sites: SiteMap
     learned: LearnedValues
     keep_tokens: bool = False
     """Whether the numbers of every token are kept, for `trace`."""
@@ -54,13 +54,13 @@ class Assembly:
     """Per pass: whether every norm input, every add and the output were finite."""
     elsewhere: set[str] = field(default_factory=set)
     """Sites that ran in a later pass and not in the first."""
-    _found: dict[str, NormFound | AddFound] = field(default_factory=dict)
+    _found: dict[str, DetectedNorm | DetectedAdd] = field(default_factory=dict)
 
     @classmethod
     def of(cls, first: Pass, rows: Rows, *, keep_tokens: bool = False) -> Assembly:
         """The first pass, whose sites are the report's."""
         learned = LearnedValues(first.sites.values)
-        sites = describe(first.graph, first.reading.norms, first.stacks, learned)
+        sites = build_architecture(first.graph, first.reading.norms, first.stacks, learned)
         assembly = cls(first, sites, learned, keep_tokens)
         assembly._found = {i: n for n, i in sites.norms.items()}
         assembly._found |= {i: a for a, i in sites.adds.items()}
@@ -70,16 +70,16 @@ class Assembly:
     def add(self, done: Pass, rows: Rows) -> None:
         """One more pass over the same model."""
         learned = LearnedValues(done.sites.values)
-        self._file(done, describe(done.graph, done.reading.norms, done.stacks, learned), rows)
+        self._file(done, build_architecture(done.graph, done.reading.norms, done.stacks, learned), rows)
 
-    def _file(self, done: Pass, sites: Sites, rows: Rows) -> None:
+    def _file(self, done: Pass, sites: SiteMap, rows: Rows) -> None:
         self.are_finite.append(done.is_finite)
         self.head.take(done)
         self.peaks.take(done.sites.peaks, sites)
         for norm, name in sites.norms.items():
             record = done.sites.norms.get(norm)
             found = self._found.get(name)
-            if record is not None and isinstance(found, NormFound):
+            if record is not None and isinstance(found, DetectedNorm):
                 record.found = found
                 self._take_norm(name, record, rows)
             elif found is None:
@@ -87,7 +87,7 @@ class Assembly:
         for add, name in sites.adds.items():
             added = done.sites.adds.get(add)
             found = self._found.get(name)
-            if added is not None and isinstance(found, AddFound):
+            if added is not None and isinstance(found, DetectedAdd):
                 added.found = found
                 self._take_add(name, added, rows)
             elif found is None:

@@ -11,8 +11,8 @@ import torch
 from normdiag.graph import Frame, Node
 from normdiag.measure.statistics.extremes import larger
 from normdiag.measure.statistics.peaks import is_contracted
-from normdiag.structure.describe import Sites
-from normdiag.structure.forms import NormFound, Square
+from normdiag.structure.describe import SiteMap
+from normdiag.structure.forms import DetectedNorm, SquareForm
 from normdiag.structure.logits import NormedLogits, normed_logits
 
 
@@ -34,9 +34,9 @@ class BranchPeaks:
     scores: dict[str, float] = field(default_factory=dict)
     """Id of the q norm -> the largest |q . k| as computed, not yet scaled."""
 
-    def take(self, peaks: Mapping[Node, torch.Tensor], sites: Sites) -> None:
+    def take(self, peaks: Mapping[Node, torch.Tensor], sites: SiteMap) -> None:
         """One pass more."""
-        norms = {_place(norm): name for norm, name in sites.norms.items() if not norm.fused}
+        norms = {_place(norm): name for norm, name in sites.norms.items() if not norm.is_fused}
         branches = _branches(sites)
         numbered: Counter[str] = Counter()
         for node, peak in peaks.items():
@@ -69,14 +69,14 @@ class BranchPeaks:
 
 
 def _is_square(node: Node) -> bool:
-    return isinstance(node.form, Square)
+    return isinstance(node.form, SquareForm)
 
 
-def _place(norm: NormFound) -> tuple[Node, Frame]:
+def _place(norm: DetectedNorm) -> tuple[Node, Frame]:
     return norm.source, norm.node.frame
 
 
-def _branches(sites: Sites) -> dict[Node, str]:
+def _branches(sites: SiteMap) -> dict[Node, str]:
     """Every node on a branch -> the add of the innermost one."""
     regions = [pair for stack in sites.stacks.values() for pair in stack.regions.items()]
     found: dict[Node, str] = {}
@@ -86,7 +86,7 @@ def _branches(sites: Sites) -> dict[Node, str]:
     return found
 
 
-def _logits(sites: Sites) -> Iterator[NormedLogits]:
+def _logits(sites: SiteMap) -> Iterator[NormedLogits]:
     for stack in sites.stacks.values():
         for facts in stack.adds:
             if facts.qk_norms:

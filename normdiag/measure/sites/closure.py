@@ -11,16 +11,16 @@ from collections.abc import Mapping
 import torch
 
 from normdiag.evidence.stream import Closure
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.observer import AddRecord
 from normdiag.measure.sites.replay import apply_norm, relative_error
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.attachments import StackStructure
+from normdiag.structure.residuals import DetectedAdd
 from normdiag.structure.streams import Link
 
 
 def close(
-    stack: StackFacts, records: Mapping[AddFound, AddRecord], learned: LearnedValues
+    stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
 ) -> Closure | None:
     """The largest relative error over layers; None where no layer can be followed."""
     worst: tuple[float, int] | None = None

@@ -11,9 +11,9 @@ from normdiag.evidence.stream import HeadInput
 from normdiag.graph import Node
 from normdiag.measure.passes.forward import Pass
 from normdiag.measure.statistics.rows import to_rows
-from normdiag.structure.attachments import StackFacts
+from normdiag.structure.attachments import StackStructure
 from normdiag.structure.flow import step_back
-from normdiag.structure.forms import Normal
+from normdiag.structure.forms import NormForm
 from normdiag.structure.operations import is_contraction
 
 
@@ -56,7 +56,7 @@ class HeadSums:
 def _scale_to_head(done: Pass, end: Node) -> float:
     """The constant that the value is multiplied by before the head's weights meet it."""
     last = end
-    if isinstance(end.form, Normal) and end.form.norm.output is not None:
+    if isinstance(end.form, NormForm) and end.form.norm.output is not None:
         last = end.form.norm.output
     for node in done.graph.nodes[last.index + 1 :]:
         if not is_contraction(node):
@@ -72,7 +72,7 @@ def _scale_to_head(done: Pass, end: Node) -> float:
     return 1.0
 
 
-def _end(stack: StackFacts) -> Node:
+def _end(stack: StackStructure) -> Node:
     last = stack.adds[-1]
     norms = (*last.stream_norms, *stack.final_norms)
     return norms[-1].node if norms else last.add.node

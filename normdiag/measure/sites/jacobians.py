@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from normdiag.evidence.norm_inputs import NormJacobian
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.observer import NormRecord
 from normdiag.measure.statistics.summaries import Numbers, least, worst
 from normdiag.numerics.group_norm_jacobian import prepare_groups
@@ -55,7 +55,7 @@ def _of_tokens(records: Sequence[NormRecord], learned: LearnedValues) -> Extreme
         gain,
         kind="layernorm" if norm.is_centred else "rmsnorm",
         features=features,
-        eps=(learned.eps(norm) or 0.0) / norm.variance_scale,
+        eps=(learned.epsilon_value(norm) or 0.0) / norm.variance_scale,
     )
     return spectrum.extremes(rows)
 
@@ -75,7 +75,7 @@ def _of_groups(records: Sequence[NormRecord], learned: LearnedValues) -> Extreme
             channels=channels,
             groups=norm.groups,
             positions=rows.shape[-1] * norm.groups // channels,
-            eps=learned.eps(norm) or 0.0,
+            eps=learned.epsilon_value(norm) or 0.0,
         )
         parts.append(spectrum.of_rows(rows, record.rows.cpu() % norm.groups))
     return Extremes.concatenate(parts)

@@ -9,12 +9,12 @@ import numpy.typing as npt
 import torch
 
 from normdiag.evidence.norm_inputs import Amplification, NormJacobian, NormMeasurement
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.observer import NormRecord
 from normdiag.measure.statistics.column import Column
 from normdiag.measure.statistics.norm_statistics import NormRows
 from normdiag.measure.statistics.summaries import Numbers
-from normdiag.structure.forms import NormFound
+from normdiag.structure.forms import DetectedNorm
 
 TOP_CHANNELS, PLACES = 5, 32
 _CONSTANT = 1e6
@@ -65,11 +65,11 @@ class Denominator:
         return 1 / self.eps if self.place != "inside" else float(self.eps**-0.5)
 
 
-def denominator(norm: NormFound, learned: LearnedValues) -> Denominator:
+def denominator(norm: DetectedNorm, learned: LearnedValues) -> Denominator:
     """The denominator as it was found."""
     alpha = None if norm.alpha is None else learned.values(norm.alpha)
     slope = None if alpha is None else abs(float(alpha.detach()))
-    return Denominator(learned.eps(norm) or 0.0, norm.variance_scale, norm.eps_place, slope)
+    return Denominator(learned.epsilon_value(norm) or 0.0, norm.variance_scale, norm.eps_place, slope)
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class NormStream:
     channels: Numbers | None = None
 
     @classmethod
-    def of(cls, norm: NormFound, learned: LearnedValues) -> NormStream:
+    def of(cls, norm: DetectedNorm, learned: LearnedValues) -> NormStream:
         """For one norm of the first pass."""
         running = None if norm.running_var is None else learned.values(norm.running_var)
         stream = cls(denominator(norm, learned), None if running is None else _host(running))

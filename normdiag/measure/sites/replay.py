@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 
 from normdiag.evidence.replay import Replay
-from normdiag.measure.passes.learned import LearnedValues
+from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.observer import AddRecord, NormRecord
 from normdiag.measure.sites.norm_inputs import Denominator, denominator
-from normdiag.structure.forms import NormFound
+from normdiag.structure.forms import DetectedNorm
 
 
 def replay_norm(records: Sequence[NormRecord], learned: LearnedValues) -> Replay | None:
@@ -26,7 +26,7 @@ def replay_norm(records: Sequence[NormRecord], learned: LearnedValues) -> Replay
 
 
 def apply_norm(
-    norm: NormFound,
+    norm: DetectedNorm,
     rows: torch.Tensor,
     learned: LearnedValues,
     which: torch.Tensor | None = None,
@@ -47,7 +47,7 @@ def apply_norm(
 
 
 def _normalised(
-    norm: NormFound, x: torch.Tensor, learned: LearnedValues, which: torch.Tensor | None
+    norm: DetectedNorm, x: torch.Tensor, learned: LearnedValues, which: torch.Tensor | None
 ) -> torch.Tensor | None:
     """Before gain and bias."""
     if norm.alpha is not None:
@@ -75,7 +75,7 @@ def _s(divisor: Denominator, m2: torch.Tensor) -> torch.Tensor:
 
 
 def beside(
-    norm: NormFound, vector: torch.Tensor | None, features: int, which: torch.Tensor | None
+    norm: DetectedNorm, vector: torch.Tensor | None, features: int, which: torch.Tensor | None
 ) -> torch.Tensor | None:
     """A learned vector as it stands beside rows of `features`; None where it does not fit.
 

@@ -8,7 +8,7 @@ import torch
 
 from normdiag.measure.statistics.peaks import largest
 from normdiag.measure.statistics.slab import Slab
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.residuals import DetectedAdd
 
 _HALF = (torch.float16, torch.bfloat16)
 
@@ -64,7 +64,7 @@ class AddExtremes:
     written: int = 0
 
     def take(
-        self, add: AddFound, seen: Extremes, out_square: torch.Tensor, valid: torch.Tensor | None
+        self, add: DetectedAdd, seen: Extremes, out_square: torch.Tensor, valid: torch.Tensor | None
     ) -> None:
         """One pass more."""
         self.dtype, self.skip_dtype = add.node.dtype, add.skip.dtype

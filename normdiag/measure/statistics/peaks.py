@@ -6,7 +6,7 @@ import torch
 
 from normdiag.graph import Node
 from normdiag.measure.statistics.slab import Slab
-from normdiag.structure.forms import Square
+from normdiag.structure.forms import SquareForm
 from normdiag.structure.operations import CONVOLUTIONS, MATRIX_PRODUCTS
 
 _CONTRACTIONS = MATRIX_PRODUCTS | CONVOLUTIONS
@@ -31,7 +31,7 @@ def is_peak(node: Node) -> bool:
         return False
     if len(node.shape) < 2:
         return False
-    return is_contracted(node) or is_product(node) or isinstance(node.form, Square)
+    return is_contracted(node) or is_product(node) or isinstance(node.form, SquareForm)
 
 
 def is_contracted(node: Node) -> bool:

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks import block_numbers
 from normdiag.measure.blocks import blocks as measured
 from normdiag.measure.blocks.blocks import measure_blocks, steps
-from normdiag.measure.passes.taps import tapped
-from normdiag.sources.batch import Batch
+from normdiag.measure.passes.gradient_edges import tapped
 from tests.measure.block_models import FAMILIES, LENGTH, WIDTH, assert_like, given, ids, measure
 from tests.oracle import blocks as oracle
 from tests.oracle.lively import enliven

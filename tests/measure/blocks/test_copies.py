@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks import blocks as measured
 from normdiag.measure.blocks import copies
 from normdiag.measure.blocks.copies import COPIES, Sums, copied, jacobian
 from normdiag.measure.blocks.points import points_of
 from normdiag.measure.blocks.spans import Span
-from normdiag.measure.passes.taps import tapped
-from normdiag.sources.batch import Batch
+from normdiag.measure.passes.gradient_edges import tapped
 from tests.measure.block_models import FAMILIES, LENGTH, assert_like, given, measure
 from tests.oracle import blocks as oracle
 from tests.oracle.lively import enliven

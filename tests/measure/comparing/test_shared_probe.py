@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from normdiag.inputs.batch import Batch
+from normdiag.loading.factory import of_module
 from normdiag.measure.comparing.shared_probe import shared
-from normdiag.sources.batch import Batch
-from normdiag.sources.factory import of_module
 
 IDS = torch.tensor([[1, 2, 3]])
 

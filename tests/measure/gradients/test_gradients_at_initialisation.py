@@ -18,9 +18,9 @@ from transformers import (
     LlamaForCausalLM,
 )
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.gradients.gradients import gradients
 from normdiag.measure.gradients.objectives import Objective
-from normdiag.sources.batch import Batch
 
 AT_INITIALISATION = {
     "gpt2": (0.382, 11.5, 0.087, 0.222, 0.032),

@@ -10,9 +10,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForMaskedLM
 
+from normdiag.inputs.batch import Batch
 from normdiag.measure.gradients.loss import NoLossError, choose
 from normdiag.measure.gradients.objectives import Choice, Objective
-from normdiag.sources.batch import Batch
 
 VOCABULARY, WIDTH, LENGTH = 40, 8, 20
 IDS = torch.randint(1, VOCABULARY, (1, LENGTH), generator=torch.Generator().manual_seed(0))

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from torch import nn
 
 from normdiag.evidence.precision import Precision
+from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import Sampling, run
 from normdiag.measure.passes.observer import Wanted
 from normdiag.measure.precision.precision import fitting, precision
 from normdiag.measure.sites.assembly import Assembly, assemble, measure
-from normdiag.sources.batch import Batch
 from sample_models import half_square, large_stream
 from tests.measure.forwards import measured, seen
 

@@ -12,8 +12,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 import normdiag
 from normdiag.errors import LoadError
-from normdiag.sources import initial
-from normdiag.sources.initial import at_initialisation
+from normdiag.loading import reinitialised
+from normdiag.loading.reinitialised import at_initialisation
 
 SMALL = {
     "hidden_size": 32,

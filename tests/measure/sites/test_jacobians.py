@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from normdiag.evidence.norm_inputs import NormJacobian
+from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import Sampling, run
 from normdiag.measure.passes.observer import Wanted
 from normdiag.measure.sites.assembly import assemble, measure
-from normdiag.sources.batch import Batch
 from tests.measure.forwards import measured, norm_record, seen
 from tests.measure.test_kinds import KINDS, Kind, spread
 

@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from normdiag.measure.sites.replay import apply_norm, relative_error, replay_add, replay_norm
-from normdiag.structure.forms import NormFound
+from normdiag.structure.forms import DetectedNorm
 from tests.measure.forwards import norm_record, seen
 from tests.measure.test_kinds import KINDS, spread
 
 
-def tampered_error(name: str, tamper: Callable[[NormFound], None]) -> float:
+def tampered_error(name: str, tamper: Callable[[DetectedNorm], None]) -> float:
     torch.manual_seed(0)
     assembly = seen(spread(KINDS[name].make()), torch.randn(KINDS[name].shape) + 0.5)
     record = norm_record(assembly)
@@ -28,8 +28,8 @@ def tampered_error(name: str, tamper: Callable[[NormFound], None]) -> float:
     return float("nan") if wrong is None else wrong.max_rel_error
 
 
-def change(**values: Any) -> Callable[[NormFound], None]:
-    def tamper(norm: NormFound) -> None:
+def change(**values: Any) -> Callable[[DetectedNorm], None]:
+    def tamper(norm: DetectedNorm) -> None:
         for field, value in values.items():
             setattr(norm, field, value)
 
@@ -39,7 +39,7 @@ def change(**values: Any) -> Callable[[NormFound], None]:
 @dataclass(frozen=True)
 class Fault:
     kind: str
-    tamper: Callable[[NormFound], None]
+    tamper: Callable[[DetectedNorm], None]
 
 
 FAULTS = {

@@ -1,0 +1,150 @@
+"""A local checkpoint directory, as `save_pretrained` writes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from normdiag.errors import LoadError
+from normdiag.evidence.subject import Loading
+from normdiag.loading.adapter import refuse_adapter
+from normdiag.loading.config_file import ConfigFile, read_config
+from normdiag.loading.interface import Loaded, Progress, Request, WeightsOnly
+from normdiag.loading.target_reference import Reference
+from normdiag.loading.tensor_shapes import shapes_only
+from normdiag.loading.weight_files import WeightFiles, find_weights
+
+if TYPE_CHECKING:
+    from normdiag.loading.interface import Tensors
+
+
+@dataclass(frozen=True)
+class Directory:
+    """A directory whose configuration can be read and whose weight files are whole."""
+
+    folder: Path
+    settings: ConfigFile | None
+    weights: WeightFiles | None
+    request: Request
+
+    def load(self, progress: Progress) -> Loaded:
+        """The model through transformers, or the tensors alone."""
+        if self.settings is None and self.request.structure_only and self.weights is not None:
+            return shapes_only(self.weights)
+        progress("importing torch and transformers", 0, None)
+        from normdiag.loading.stored_tensors import stored_tensors
+
+        tensors = stored_tensors(self.weights or WeightFiles("safetensors", ()))
+        if self.request.weights_only:
+            return weights_only(self.settings, tensors)
+        from normdiag.loading.pretrained import Checkpoint, load_pretrained
+
+        checkpoint = Checkpoint(folder=self.folder, settings=self.settings, tensors=tensors)
+        try:
+            return load_pretrained(checkpoint, self.request, progress)
+        except LoadError:
+            _blame_pickle(self.weights)
+            raise
+
+
+def weights_only(settings: ConfigFile | None, tensors: Tensors) -> WeightsOnly:
+    """A checkpoint's tensors, labelled with what its configuration says, if that can be read."""
+    notes = ["no model was built: the tensors of the checkpoint alone"]
+    model_type = class_name = None
+    try:
+        if settings is not None:
+            model_type, class_name = settings.model_type, settings.architecture
+    except LoadError as error:
+        notes.append(error.what)
+    return WeightsOnly(
+        tensors=tensors,
+        model_type=model_type,
+        class_name=class_name,
+        loading=Loading(),
+        notes=tuple(notes),
+    )
+
+
+def open_directory(reference: Reference, request: Request) -> Directory:
+    """Find configuration and weights in a directory. Raises LoadError for what it lacks."""
+    folder = reference.place
+    refuse_adapter(folder)
+    settings = read_config(folder)
+    if settings is not None and not request.weights_only:
+        settings.check()
+        refuse_kernels(settings, request)
+    if settings is not None and (request.random_init or request.structure_only):
+        return Directory(folder, settings, None, request)
+    if request.random_init:
+        raise no_config(f"{folder} has no config.json")
+    weights = find_weights(folder)
+    if weights is None:
+        raise _no_weights(folder, settings)
+    weights.check()
+    if settings is None and not request.weights_only and not tells_shapes(weights, request):
+        raise no_config(f"{folder} has no config.json")
+    return Directory(folder, settings, weights, request)
+
+
+def tells_shapes(weights: WeightFiles, request: Request) -> bool:
+    """Whether names and shapes will do, and can be told without reading the tensors."""
+    return request.structure_only and weights.format == "safetensors"
+
+
+def no_config(what: str) -> LoadError:
+    """The error for weights that nothing describes."""
+    return LoadError(
+        f"{what}: nothing says what model the weights belong to",
+        "put the model's config.json there; without it --weights-only looks at the tensors, and "
+        "--structure-only at the names and shapes of .safetensors; "
+        "a factory (file.py:function) can build any module",
+    )
+
+
+def refuse_kernels(settings: ConfigFile, request: Request) -> None:
+    """Raise LoadError where loading would fetch a kernel from the hub and run it."""
+    if (kernels := settings.hub_kernels()) and not request.trust_remote_code:
+        raise LoadError(
+            f"{settings.path} wants code run that comes from the hub: {', '.join(kernels)}",
+            "take that field out, or pass --trust-remote-code (trust_remote_code=True)",
+        )
+
+
+def _no_weights(folder: Path, settings: ConfigFile | None) -> LoadError:
+    names = sorted(path.name for path in folder.iterdir())
+    if not names:
+        return LoadError(f"{folder} is empty", "a checkpoint directory has config.json and weights")
+    by_suffix = {s: [n for n in names if n.endswith(s)] for s in (".gguf", ".safetensors", ".bin")}
+    if gguf := by_suffix[".gguf"]:
+        return LoadError(
+            f"{folder} holds no transformers weights, but GGUF: {', '.join(gguf[:3])}",
+            f"name the file: {folder / gguf[0]}",
+        )
+    if others := by_suffix[".safetensors"] or by_suffix[".bin"]:
+        return LoadError(
+            f"{folder} holds weights under unusual names only: {', '.join(others[:3])}",
+            f"name the file: {folder / others[0]}",
+        )
+    if settings is not None:
+        return LoadError(
+            f"{folder} has a config.json and no weights (no {' and no '.join(_LOOKED_FOR)})",
+            "--random-init draws weights from the configuration; --structure-only does without",
+        )
+    inner = [str(folder / name) for name in names if (folder / name / "config.json").is_file()]
+    return LoadError(
+        f"{folder} is no checkpoint: none of its {len(names)} entries is config.json or weights",
+        f"there are checkpoints inside: {', '.join(inner[:5])}" if inner else "check the path",
+    )
+
+
+_LOOKED_FOR = ("model.safetensors", "pytorch_model.bin", "index of shards")
+
+
+def _blame_pickle(weights: WeightFiles | None) -> None:
+    """Where a pickle is what failed, say which and why: torch's own message names no file."""
+    if weights is not None and weights.format == "pickle":
+        from normdiag.loading.torch_pickle import read_pickle
+
+        for path in weights.paths:
+            read_pickle(path)

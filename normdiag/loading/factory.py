@@ -1,0 +1,228 @@
+"""Any `nn.Module`, built by a function that the user names, or given as it is."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from normdiag.errors import LoadError, UsageError
+from normdiag.evidence.subject import Loading
+from normdiag.loading.describe_exception import cause
+from normdiag.loading.interface import Loaded, Progress, Request, Runnable, WeightsOnly
+from normdiag.loading.module_state import own_tensors
+from normdiag.loading.target_reference import Reference
+from normdiag.loading.torch_compile import uncompiled
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+@dataclass(frozen=True)
+class Factory:
+    """Code that was named and not yet run."""
+
+    reference: Reference
+    request: Request
+
+    def load(self, progress: Progress) -> Loaded:
+        """Import the code, call the factory, and take what it returns."""
+        progress("importing torch", 0, None)
+        import torch
+
+        from normdiag.loading.device_and_dtype import META, device_of, dtype_of, settle
+
+        bare = self.request.structure_only
+        dtype = dtype_of(self.request.dtype)
+        device = META if bare else device_of(self.request.device)
+        progress(f"calling {self.reference.target}", 0, None)
+        with (
+            redirect_stdout(sys.stderr),
+            _importable(self.reference),
+            torch.random.fork_rng(devices=[]),
+        ):
+            torch.manual_seed(self.request.seed)
+            found = _find(self.reference)  # what its module makes once is to have values
+            with META if bare else nullcontext():
+                built = _call(self.reference, found)
+        model, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
+        if not isinstance(model, torch.nn.Module):
+            raise LoadError(
+                f"{self.reference.target} gave a {type(built).__name__}, not an nn.Module",
+                "return the module, or the pair (module, inputs of its forward)",
+            )
+        if bare:
+            return of_module(settle(model, device, dtype), inputs, structure_only=True)
+        _refuse_meta(self.reference.target, model)
+        runnable = of_module(settle(model, device, dtype), inputs)
+        return _weights_only(runnable) if self.request.weights_only else runnable
+
+
+def open_factory(reference: Reference, request: Request) -> Factory:
+    """Nothing can be checked before the code is run, but for what contradicts itself."""
+    if request.random_init:
+        raise UsageError(
+            f"random weights were asked for, and {reference.target} builds its own",
+            "leave it out; the seed is set before the factory is called",
+        )
+    return Factory(reference, request)
+
+
+def of_module(
+    model: nn.Module, inputs: Any | None = None, *, structure_only: bool = False
+) -> Runnable:
+    """A module that exists already, left in the mode, dtype and place it is in.
+
+    Raises LoadError for one without values, UsageError for one with values whose structure only
+    is wanted: it would have to be moved.
+    """
+    model, notes = uncompiled(model)
+    name = type(model).__name__
+    if structure_only:
+        _refuse_values(name, model)
+    else:
+        _refuse_meta(name, model)
+    config = getattr(model, "config", None)
+    model_type = getattr(config, "model_type", None)
+    return Runnable(
+        model=model,
+        config=config,
+        tokenizer=None,
+        notes=notes,
+        loading=Loading(),
+        tensors=lambda _: own_tensors(model),
+        model_type=model_type if isinstance(model_type, str) and model_type else None,
+        class_name=name,
+        mode="structure-only" if structure_only else "run",
+        inputs=inputs,
+    )
+
+
+def _weights_only(runnable: Runnable) -> WeightsOnly:
+    return WeightsOnly(
+        tensors=runnable.tensors,
+        model_type=runnable.model_type,
+        class_name=runnable.class_name,
+        loading=runnable.loading,
+        notes=("the state dict of the module that the factory built",),
+    )
+
+
+@contextmanager
+def _importable(reference: Reference) -> Iterator[None]:
+    """Modules beside the named file, or in the working directory, can be imported meanwhile."""
+    before = list(sys.path)
+    here = reference.path.parent if reference.path is not None else Path.cwd()
+    sys.path[:0] = [str(here.absolute()), str(Path.cwd())]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _find(reference: Reference) -> Any:
+    """The named object of the named module. Raises LoadError where there is none."""
+    try:
+        module = _module(reference)
+    except (Exception, SystemExit) as error:
+        raise LoadError(
+            f"{reference.module or reference.path} cannot be imported: {cause(error, place=True)}",
+            "import it in Python to see the whole traceback; a file that imports its siblings "
+            "relatively is named as package.module:function",
+        ) from error
+    found: Any = module
+    for part in (reference.factory or "").split("."):
+        if not hasattr(found, part):
+            raise LoadError(
+                f"{reference.module or reference.path} has no {part!r}",
+                f"it has: {', '.join(_callables(found)) or 'nothing that can be called'}",
+            )
+        found = getattr(found, part)
+    return found
+
+
+def _module(reference: Reference) -> ModuleType:
+    if reference.path is None:
+        return importlib.import_module(reference.module or "")
+    name = f"normdiag_target_{reference.path.stem}"  # must not hide an installed module
+    spec = importlib.util.spec_from_file_location(name, reference.path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{reference.path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses and pickling look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _callables(found: Any) -> list[str]:
+    return [
+        name
+        for name, value in vars(found).items()
+        if callable(value) and not name.startswith("_") and _is_own(found, value)
+    ]
+
+
+def _is_own(found: Any, value: Any) -> bool:
+    return getattr(value, "__module__", None) == getattr(found, "__name__", None)
+
+
+def _call(reference: Reference, found: Any) -> Any:
+    import torch
+
+    if isinstance(found, torch.nn.Module):
+        return found
+    if not callable(found):
+        raise LoadError(
+            f"{reference.target} is a {type(found).__name__}, not a function or a module",
+            "name a function without arguments that returns an nn.Module",
+        )
+    if needed := _required(found):
+        raise LoadError(
+            f"{reference.target} needs {', '.join(needed)}, and a factory is called without "
+            "arguments",
+            "write a function that gives them and name that one",
+        )
+    try:
+        return found()
+    except (Exception, SystemExit) as error:
+        raise LoadError(
+            f"{reference.target} raised {cause(error, place=True)}",
+            "call it in Python to see the whole traceback",
+        ) from error
+
+
+def _required(found: Any) -> list[str]:
+    """Arguments without a default; none where the signature cannot be told."""
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (ValueError, TypeError):
+        return []
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in open_ended]
+
+
+def _refuse_meta(target: str, model: nn.Module) -> None:
+    for name, parameter in model.named_parameters():
+        if parameter.is_meta:
+            raise LoadError(
+                f"{target} is a module without values ({name} is on the meta device)",
+                "build it on a device that holds values, or look at its structure only "
+                "(--structure-only, in Python structure_only=True)",
+            )
+
+
+def _refuse_values(target: str, model: nn.Module) -> None:
+    for name, parameter in model.named_parameters():
+        if not parameter.is_meta:
+            raise UsageError(
+                f"the structure only was asked for, and {target} has values ({name} on "
+                f"{parameter.device})",
+                'leave structure_only out, or build it under `with torch.device("meta")`',
+            )

@@ -1,0 +1,105 @@
+"""A .gguf file: transformers unpacks it into an ordinary model."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from normdiag.errors import LoadError
+from normdiag.evidence.subject import Loading
+from normdiag.loading.interface import Loaded, Progress, Request, WeightsOnly
+from normdiag.loading.target_reference import Reference
+
+if TYPE_CHECKING:
+    import torch
+
+    from normdiag.loading.gguf_header import GgufHeader, StoredTensor
+
+_NEEDED = ("gguf", "accelerate")  # transformers refuses a GGUF without accelerate
+
+
+@dataclass(frozen=True)
+class Gguf:
+    """A whole GGUF file."""
+
+    header: GgufHeader
+    request: Request
+
+    def load(self, progress: Progress) -> Loaded:
+        """The model through transformers, dequantised, or the tensors alone."""
+        if self.request.weights_only:
+            return WeightsOnly(
+                tensors=lambda _: unpacked(self.header),
+                model_type=self.header.architecture,
+                class_name=None,
+                loading=Loading(),
+                notes=("no model was built: the tensors of the file alone", self._packing()),
+            )
+        progress("importing torch and transformers", 0, None)
+        from normdiag.loading.library_output import quiet_gguf
+        from normdiag.loading.pretrained import Checkpoint, load_pretrained
+
+        path = self.header.path
+        checkpoint = Checkpoint(
+            folder=path.parent,
+            settings=None,
+            tensors=lambda _: unpacked(self.header),
+            gguf_file=path.name,
+        )
+        with quiet_gguf(progress):
+            loaded = load_pretrained(checkpoint, self.request, progress)
+        if self.request.structure_only:
+            return loaded
+        return replace(loaded, notes=(*loaded.notes, self._packing()))
+
+    def _packing(self) -> str:
+        kinds = Counter(tensor.type.name for tensor in self.header.tensors)
+        counts = ", ".join(f"{count} {name}" for name, count in kinds.most_common())
+        return f"GGUF ({self.header.architecture}), unpacked for reading: {counts}"
+
+
+def open_gguf(reference: Reference, request: Request) -> Gguf:
+    """Read the header. Raises LoadError for a cut file and where a package is missing."""
+    path = reference.place
+    for package in _NEEDED:
+        if importlib.util.find_spec(package) is None:
+            raise LoadError(
+                f"{path} is a GGUF file, and the package {package} that reads it is not installed",
+                'pip install "normdiag[gguf]"',
+            )
+    from normdiag.loading.gguf_header import read_gguf_header
+
+    return Gguf(read_gguf_header(path), request)
+
+
+def unpacked(header: GgufHeader) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors by the file's names: floats in their own dtype, packed ones as float32."""
+    import numpy as np
+
+    blob = np.memmap(header.path, mode="r", dtype=np.uint8)
+    for tensor in header.tensors:
+        raw = np.array(blob[tensor.start : tensor.start + tensor.bytes])
+        yield tensor.name, _values(tensor, raw).reshape(tensor.shape)
+
+
+def _values(tensor: StoredTensor, raw: object) -> torch.Tensor:
+    import torch
+    from gguf.constants import GGMLQuantizationType
+    from gguf.quants import dequantize
+
+    plain = {
+        GGMLQuantizationType.F64: torch.float64,
+        GGMLQuantizationType.F32: torch.float32,
+        GGMLQuantizationType.F16: torch.float16,
+        GGMLQuantizationType.BF16: torch.bfloat16,
+        GGMLQuantizationType.I64: torch.int64,
+        GGMLQuantizationType.I32: torch.int32,
+        GGMLQuantizationType.I16: torch.int16,
+        GGMLQuantizationType.I8: torch.int8,
+    }
+    if tensor.type in plain:
+        return torch.from_numpy(raw).view(plain[tensor.type])
+    return torch.from_numpy(dequantize(raw, tensor.type))

@@ -1,0 +1,115 @@
+"""Which class a checkpoint is loaded as: its own, transformers' base class, or its own code."""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import transformers
+
+from normdiag.errors import LoadError
+from normdiag.loading.config_file import ConfigFile
+
+
+def needs_own_code(settings: ConfigFile) -> bool:
+    """Whether transformers has no code of its own for what the checkpoint's `auto_map` offers."""
+    if not settings.auto_map:
+        return False
+    known = settings.model_type in transformers.CONFIG_MAPPING
+    return not known or (
+        settings.architecture is not None
+        and native_class(settings.architecture) is None
+        and _auto_class(settings) is not None
+    )
+
+
+def refuse_own_code(settings: ConfigFile) -> None:
+    """Raise LoadError: the checkpoint's code was not asked for, so none of it is run."""
+    code = ", ".join(f"{auto} -> {place}" for auto, place in list(settings.auto_map.items())[:3])
+    raise LoadError(
+        f"{settings.path} wants code run that comes with the checkpoint ({code})",
+        "read that code; then --trust-remote-code (trust_remote_code=True) runs it, "
+        "and --weights-only looks at the tensors without it",
+    )
+
+
+def configuration(folder: Path, settings: ConfigFile | None, **extra: Any) -> Any:
+    """transformers' configuration of `folder`; `extra` names a GGUF in it or allows its code."""
+    if settings is None or extra.get("trust_remote_code"):
+        return transformers.AutoConfig.from_pretrained(folder, **extra)
+    model_type = settings.model_type
+    if model_type in transformers.CONFIG_MAPPING:
+        return transformers.AutoConfig.from_pretrained(folder, **extra)
+    native = native_class(settings.architecture)
+    if model_type is None and native is not None:  # configurations older than `model_type`
+        return native.config_class.from_pretrained(folder)
+    raise _unknown(settings)
+
+
+def model_class(config: Any, settings: ConfigFile | None, *, own_code: bool) -> tuple[Any, str]:
+    """The class to load and, where it is not what the checkpoint names, why."""
+    if settings is not None and own_code and (auto := _auto_class(settings)):
+        from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+        place = settings.auto_map[auto]
+        return get_class_from_dynamic_module(
+            place, settings.path.parent
+        ), f"code of {place} was run"
+    names = getattr(config, "architectures", None) or [None]
+    if (native := native_class(names[0])) is not None:
+        return native, ""
+    base = transformers.MODEL_MAPPING.get(type(config), None)
+    if base is None:
+        raise LoadError(
+            f"transformers {transformers.__version__} has neither {names[0]} nor a base class for "
+            f"model_type {config.model_type!r}",
+            "a newer transformers may have it; a factory (file.py:function) can build any module",
+        )
+    base = base[0] if isinstance(base, tuple) else base
+    if names[0] is None:
+        return base, f"the configuration names no class: loaded as {base.__name__} (AutoModel)"
+    return base, f"transformers has no {names[0]}: loaded as {base.__name__} (AutoModel)"
+
+
+def native_class(name: str | None) -> Any | None:
+    """transformers' model class of that name. Other things that transformers holds do not count."""
+    found = getattr(transformers, name, None) if name else None
+    is_model = isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
+    return found if is_model else None
+
+
+def own_config(config: Any, chosen: Any) -> Any:
+    """The part of a composite configuration that `chosen` (a text model, say) is built from."""
+    wanted: Any = getattr(chosen, "config_class", None)
+    text = getattr(type(config), "sub_configs", {}).get("text_config")
+    if wanted is not None and wanted is text and type(config) is not wanted:
+        return config.get_text_config()
+    return config
+
+
+def _auto_class(settings: ConfigFile) -> str | None:
+    """The entry of `auto_map` that holds the checkpoint's class, else any model class."""
+    models = {auto: ref for auto, ref in settings.auto_map.items() if auto.startswith("AutoModel")}
+    for auto, place in models.items():
+        if str(place).rpartition(".")[2] == settings.architecture:
+            return auto
+    return next(iter(models), None)
+
+
+def _unknown(settings: ConfigFile) -> LoadError:
+    version = transformers.__version__
+    if settings.model_type is None:
+        named = f" and architectures {settings.architecture!r}" if settings.architecture else ""
+        return LoadError(
+            f"{settings.path} has no model_type{named}: nothing says what to build",
+            "add model_type, or pass a factory (file.py:function) that builds the model",
+        )
+    near = difflib.get_close_matches(settings.model_type, list(transformers.CONFIG_MAPPING.keys()))
+    meant = f" (near: {', '.join(near)})" if near else ""
+    return LoadError(
+        f"{settings.path}: transformers {version} does not know model_type "
+        f"{settings.model_type!r}{meant}",
+        "a newer transformers may; a factory (file.py:function) can build any module; "
+        "--weights-only looks at the tensors alone",
+    )

@@ -1,0 +1,61 @@
+"""Every tensor of a checkpoint as it lies on disk, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from normdiag.errors import LoadError
+from normdiag.loading.torch_pickle import read_pickle
+from normdiag.loading.weight_files import WeightFiles
+
+if TYPE_CHECKING:
+    from normdiag.loading.interface import Tensors
+
+
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+}
+"""The dtypes that models are run in."""
+
+
+def stored_tensors(weights: WeightFiles) -> Tensors:
+    """A function that goes over the tensors of `weights`: names, dtypes and shapes as stored."""
+    if weights.format == "safetensors":
+        return lambda resident: _safetensors(weights, resident)
+    return lambda resident: _pickles(weights)
+
+
+def _safetensors(
+    weights: WeightFiles, resident: Mapping[str, torch.Tensor]
+) -> Iterator[tuple[str, torch.Tensor]]:
+    for path in weights.paths:
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118  (the file is no mapping)
+                try:
+                    held = resident.get(name)
+                    if held is not None and _is_taken_over(file.get_slice(name), held):
+                        yield name, held
+                    else:
+                        yield name, file.get_tensor(name)
+                except (SafetensorError, KeyError, AttributeError) as error:
+                    raise LoadError(f"{path}: tensor {name} cannot be read ({error})") from error
+
+
+def _is_taken_over(stored: Any, held: torch.Tensor) -> bool:
+    return (
+        held.device.type == "cpu"
+        and _DTYPES.get(stored.get_dtype()) is held.dtype
+        and stored.get_shape() == list(held.shape)
+    )
+
+
+def _pickles(weights: WeightFiles) -> Iterator[tuple[str, torch.Tensor]]:
+    for path in weights.paths:
+        yield from read_pickle(path).items()

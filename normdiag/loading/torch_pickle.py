@@ -1,0 +1,60 @@
+"""`.bin`, `.pt` and `.pth` files, read by torch's restricted unpickler and by nothing else."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from normdiag.errors import LoadError
+from normdiag.loading.describe_exception import cause
+
+_FORBIDDEN = re.compile(r"GLOBAL (\S+)")
+
+
+def read_pickle(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors of `path` by name, those of nested dictionaries under dotted names.
+
+    The data of a zip archive is mapped, not read. Raises LoadError, having executed nothing, for
+    a pickle that holds more than tensors and plain containers.
+    """
+    mapped = zipfile.is_zipfile(path) or None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of old pickle protocols
+            content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
+    except pickle.UnpicklingError as error:
+        raise _refused(path, error) from error
+    except Exception as error:
+        raise LoadError(
+            f"{path} cannot be read: {cause(error)}",
+            "the file is damaged or was not written by torch.save; copy or download it again",
+        ) from error
+    tensors = dict(_flat(content, ""))
+    if not tensors:
+        raise LoadError(f"{path} holds no tensors, but a {type(content).__name__}")
+    return tensors
+
+
+def _refused(path: Path, error: pickle.UnpicklingError) -> LoadError:
+    named = _FORBIDDEN.search(str(error))
+    wants = f"it asks for {named[1]}" if named else cause(error)
+    return LoadError(
+        f"{path} is a pickle that holds more than tensors ({wants}); it was not unpickled",
+        "unpickling runs code: where you trust the file, load it yourself and save its state dict "
+        "as .safetensors",
+    )
+
+
+def _flat(content: Any, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
+    if isinstance(content, torch.Tensor):
+        yield prefix or "tensor", content.detach()
+    elif isinstance(content, Mapping):
+        for key, value in content.items():
+            yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))

@@ -1,0 +1,151 @@
+"""The hub, from a local cache and without a network."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from huggingface_hub import constants, errors
+
+from normdiag.errors import LoadError
+from normdiag.loading import hub
+from normdiag.loading.interface import Request, Runnable
+from normdiag.loading.load_target import load, open_source
+
+Load = Callable[..., Runnable]
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and no hub to reach."""
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def cached_llama(cache: Path, llama_dir: Path) -> Path:
+    """org/llama as the hub client leaves it after a download."""
+    repository = cache / "models--org--llama"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(COMMIT)
+    return Path(shutil.copytree(llama_dir, repository / "snapshots" / COMMIT))
+
+
+@pytest.mark.usefixtures("cached_llama")
+def test_what_the_cache_has_is_loaded(run: Load) -> None:
+    loaded = run("org/llama")
+    assert loaded.class_name == "LlamaForCausalLM"
+    assert loaded.tokenizer is not None
+    assert len(dict(loaded.tensors({}))) > 10
+
+
+@pytest.mark.usefixtures("cached_llama")
+def test_a_revision_is_honoured(run: Load) -> None:
+    assert run("org/llama", revision=COMMIT).class_name == "LlamaForCausalLM"
+    with pytest.raises(LoadError, match="org/llama is neither a path here nor in"):
+        load(Request(target="org/llama", revision="f" * 40))
+
+
+@pytest.mark.usefixtures("cache")
+def test_without_a_network_it_is_said_at_once() -> None:
+    with pytest.raises(LoadError, match="the hub cannot be reached") as caught:
+        load(Request(target="org/name"))
+    assert "pass its directory" in str(caught.value.hint)
+
+
+def test_errors_of_the_checkpoint_name_the_repository(cached_llama: Path) -> None:
+    (cached_llama / "model.safetensors").unlink()
+    with pytest.raises(LoadError, match=r"^org/llama: .* a config\.json and no weights"):
+        load(Request(target="org/llama"))
+
+
+class Remote:
+    """Stands in for the hub: a fetch copies what matches, and is written down."""
+
+    def __init__(self, files: Path, local: Path) -> None:
+        self.files, self.local = files, local
+        self.asked: list[list[str]] = []
+        local.mkdir()
+
+    def __call__(self, name: str, revision: str | None, allow_patterns: list[str]) -> str:
+        self.asked.append(allow_patterns)
+        for path in self.files.iterdir():
+            if any(path.match(pattern) for pattern in allow_patterns):
+                shutil.copy(path, self.local)
+        return str(self.local)
+
+
+@pytest.fixture
+def remote(copy_of_llama: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Remote:
+    fake = Remote(copy_of_llama, tmp_path / "snapshot")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fake)
+    monkeypatch.chdir(tmp_path)
+    return fake
+
+
+def test_only_the_first_kind_of_weights_is_fetched(remote: Remote) -> None:
+    (remote.files / "pytorch_model.bin").touch()
+    (remote.files / "flax_model.msgpack").touch()
+    (remote.files / "modeling.py").touch()
+    open_source(Request(target="org/llama"))
+    fetched = {path.name for path in remote.local.iterdir()}
+    assert "model.safetensors" in fetched
+    assert not fetched & {"pytorch_model.bin", "flax_model.msgpack", "modeling.py"}
+
+
+def test_pickles_are_fetched_where_there_is_nothing_else(remote: Remote) -> None:
+    (remote.files / "model.safetensors").rename(remote.files / "pytorch_model.bin")
+    with pytest.raises(LoadError):  # it holds no pickle, but it is found
+        list(load(Request(target="org/llama", weights_only=True)).tensors({}))
+    assert (remote.local / "pytorch_model.bin").exists()
+
+
+def test_shards_are_fetched_one_by_one_and_told(remote: Remote, run: Load) -> None:
+    run(remote.files).model.save_pretrained(remote.files, max_shard_size="30KB")
+    told: list[tuple[str, int, int | None]] = []
+    open_source(Request(target="org/llama"), lambda *step: told.append(step))
+    shards = sorted(path.name for path in remote.local.glob("*.safetensors"))
+    assert len(shards) > 2
+    assert told[-1] == ("fetching weights", len(shards), len(shards))
+    assert all([shard] in remote.asked for shard in shards)
+
+
+@pytest.mark.parametrize("way", ["random_init", "structure_only"])
+def test_no_weights_are_fetched_where_none_are_wanted(remote: Remote, way: str) -> None:
+    open_source(Request(target="org/llama", **{way: True}))
+    assert not (remote.local / "model.safetensors").exists()
+
+
+def test_code_is_fetched_only_when_it_may_run(remote: Remote) -> None:
+    (remote.files / "modeling.py").touch()
+    open_source(Request(target="org/llama", trust_remote_code=True))
+    assert (remote.local / "modeling.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (errors.RepositoryNotFoundError, "the hub has no model 'org/llama'"),
+        (errors.GatedRepoError, "org/llama is gated"),
+        (errors.RevisionNotFoundError, "org/llama has no revision 'v9'"),
+        (errors.LocalEntryNotFoundError, "the hub cannot be reached"),
+        (errors.HfHubHTTPError, "org/llama cannot be fetched"),
+    ],
+)
+def test_what_the_hub_says_is_passed_on(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception], said: str
+) -> None:
+    def refuse(*_: object, **__: object) -> str:
+        raised = error.__new__(error)
+        raised.args = ("404",)
+        raise raised
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
+    with pytest.raises(LoadError, match=said) as caught:
+        hub.open_hub(Request(target="org/llama", revision="v9"), lambda *_: None)
+    assert caught.value.hint
