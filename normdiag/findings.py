@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from normdiag.evidence.record import record
+from normdiag.evidence.record import SkippedRule
 
 Severity = Literal["error", "warning", "info"]
 Confidence = Literal["high", "medium", "low"]
@@ -12,8 +12,11 @@ Confidence = Literal["high", "medium", "low"]
 SEVERITIES: tuple[Severity, ...] = ("info", "warning", "error")
 """From mild to severe."""
 
+FailOn = Literal["error", "warning", "info", "never"]
+"""The severity from which findings fail a check."""
 
-@record
+
+@SkippedRule
 class Finding:
     """A defect: what, where, how bad, how sure, and what to do."""
 
@@ -29,7 +32,7 @@ class Finding:
     advice: str
 
 
-@record
+@SkippedRule
 class Skip:
     """A rule that could not judge, and why: never a silent pass."""
 
@@ -38,7 +41,7 @@ class Skip:
     why: str
 
 
-@record
+@SkippedRule
 class Judgement:
     """The outcome of all selected rules on one body of evidence."""
 
