@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from normdiag.evidence.record import SkippedRule
+from normdiag.evidence.record import record
 
 Severity = Literal["error", "warning", "info"]
 Confidence = Literal["high", "medium", "low"]
@@ -16,7 +16,7 @@ FailOn = Literal["error", "warning", "info", "never"]
 """The severity from which findings fail a check."""
 
 
-@SkippedRule
+@record
 class Finding:
     """A defect: what, where, how bad, how sure, and what to do."""
 
@@ -32,7 +32,7 @@ class Finding:
     advice: str
 
 
-@SkippedRule
+@record
 class Skip:
     """A rule that could not judge, and why: never a silent pass."""
 
@@ -41,7 +41,7 @@ class Skip:
     why: str
 
 
-@SkippedRule
+@record
 class Judgement:
     """The outcome of all selected rules on one body of evidence."""
 
