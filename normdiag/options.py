@@ -1,77 +1,42 @@
-"""Every option, declared once: its type, default, limits and help.
+"""All options, each declared once: loading, inputs, measuring, judging, and the gate of a command.
 
-A group is a frozen dataclass whose fields are `Annotated[type, Option(...)]`. Python callers pass the
-fields to `normdiag.Options`; the command line and the settings file are generated from the
-declarations (`declared_options`). A new option is one field here and the code that uses it.
+Python callers pass the fields of `Options` to `normdiag.inspect`, `trace` and `compare`. The
+command line and the settings file are generated from the same declarations, so a new option is one
+field here and the code that uses it.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
-from functools import cache
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, get_args
 
 from normdiag.errors import UsageError
 from normdiag.findings import FailOn
 from normdiag.measures import DEFAULT_MEASURES, GROUPS, NONE, ONE_PASS_MEASURES, parse_measures
+from normdiag.option_group import Option, OptionGroup
 
 MEASURES, FROM_ONE_PASS = DEFAULT_MEASURES, ONE_PASS_MEASURES
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """How an option is spelled and described outside Python, and which values it may have.
+def parse_ids(sequences: Iterable[str]) -> tuple[tuple[int, ...], ...]:
+    """Parse sequences of token ids, such as "1,2,3" or "[1 2 3]".
 
-    A field of type bool is a flag that switches to the opposite of its default.
+    Raises UsageError for an empty sequence and for anything but whole numbers from 0 on.
     """
-
-    help: str
-    flag: str | None = None
-    """On the command line; None: "--" and the field's name."""
-    short_flag: str | None = None
-    metavar: str | None = None
-    value_type: Any = None
-    """The type of the value in the settings file and on the command line, where it is not that of
-    the field: a `Path` whose content becomes the field, a list of strings to be parsed."""
-    in_settings: bool = False
-    """Also a key of the settings file. Never for what a directory must not switch on."""
-    choices: tuple[str, ...] = ()
-    at_least: float | None = None
-    above: float | None = None
-    second_target_help: str | None = None
-    """The help of the option for B of `compare` (`--b-...`), where there is one."""
-
-    def describe_violation(self, value: Any) -> str | None:
-        """Return what `value` must be, where it is not; None for a valid value."""
-        if self.choices and value not in self.choices:
-            return f"one of {', '.join(self.choices)}"
-        if isinstance(value, float) and not math.isfinite(value):
-            return "a finite number"
-        if self.above is not None and not value > self.above:
-            return f"above {self.above:g}"
-        if self.at_least is not None and not value >= self.at_least:
-            return f"{self.at_least:g} or more"
-        return None
-
-
-class OptionGroup:
-    """Base of the groups: checks the values against the declarations."""
-
-    heading: ClassVar[str]
-    """Of the group's options in the help."""
-
-    def __post_init__(self) -> None:
-        for declared in declared_options(type(self)):
-            value = getattr(self, declared.name)
-            wanted = None if value is None else declared.option.describe_violation(value)
-            if wanted is not None:
-                raise UsageError(
-                    f"invalid option {declared.name}={value!r}", f"it must be {wanted}"
-                )
+    parsed = []
+    for sequence in sequences:
+        words = [word for word in re.split(r"[\s,]+", sequence.strip(" [],")) if word]
+        if not words or not all(word.isascii() and word.isdecimal() for word in words):
+            raise UsageError(
+                f"{sequence!r} is not a list of token ids",
+                'give comma-separated whole numbers from 0 on: --ids "1,2,3"',
+            )
+        parsed.append(tuple(int(word) for word in words))
+    return tuple(parsed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +51,7 @@ class SeedOptions(OptionGroup):
             metavar="N",
             help="Seed of random weights, inputs and samples.",
             at_least=0,
+            at_most=2**63 - 1,
             in_settings=True,
         ),
     ] = 0
@@ -172,6 +138,7 @@ class InputOptions(SeedOptions):
         Option(
             metavar="IDS",
             value_type=list[str],
+            parse=parse_ids,
             help='Token ids to run: "1,2,3". May be repeated.',
         ),
     ] = None
@@ -200,6 +167,7 @@ class MeasuringOptions(OptionGroup):
         tuple[str, ...],
         Option(
             metavar="KINDS",
+            parse=parse_measures,
             help=f"{', '.join(GROUPS)} or parts of them, by commas; or {NONE}. Default: all.",
             in_settings=True,
         ),
@@ -219,7 +187,7 @@ class MeasuringOptions(OptionGroup):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        # frozen; "stream,norms" and ["stream", "norms"] become ("stream", "norms")
+        # "stream,norms" is valid in Python too. The class is frozen, hence __setattr__.
         object.__setattr__(self, "measure", parse_measures(self.measure))
 
 
@@ -243,7 +211,11 @@ class JudgingOptions(OptionGroup):
     ] = ()
     thresholds: Annotated[
         Mapping[str, Mapping[str, float]],
-        Option(flag="", help="Rule -> threshold -> value.", in_settings=True),
+        Option(
+            flag="",
+            help="Thresholds of a rule: a table of threshold = number.",
+            in_settings=True,
+        ),
     ] = field(default_factory=dict)
 
 
@@ -310,40 +282,3 @@ class CheckOptions(GateOptions):
             in_settings=True,
         ),
     ] = 0.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredOption:
-    """A field of a group with its declaration. One with two spellings (--text, --texts) is two."""
-
-    name: str
-    """Of the field."""
-    option: Option
-    value_type: Any
-    """Of the value in the settings file and on the command line, without None."""
-    default: Any
-    heading: str
-
-
-@cache
-def declared_options(group: type[OptionGroup]) -> tuple[DeclaredOption, ...]:
-    """List the options of `group` in the order of its fields."""
-    hints = get_type_hints(group, include_extras=True)
-    return tuple(
-        DeclaredOption(
-            name=item.name,
-            option=note,
-            value_type=note.value_type or _without_none(hint),
-            default=item.default_factory() if callable(item.default_factory) else item.default,
-            heading=group.heading,
-        )
-        for item in fields(group)  # type: ignore[arg-type]
-        if get_origin(hints[item.name]) is Annotated
-        for hint, *notes in [get_args(hints[item.name])]
-        for note in notes
-    )
-
-
-def _without_none(hint: Any) -> Any:
-    kinds = [kind for kind in get_args(hint) if kind is not type(None)]
-    return kinds[0] if type(None) in get_args(hint) and len(kinds) == 1 else hint
