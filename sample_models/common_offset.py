@@ -5,7 +5,7 @@ stream through such a norm, so that nobody ever sees the offset that the stream 
 
 normdiag must find
     one stack `blocks`: pre, layernorm, 6 layers, 1 norm and 1 add each, final norm `ln_f`
-    a mean energy above 0.9 at the norms of all blocks: `offset-destroyed`
+    a mean energy above 0.9 at the norms of all blocks: `mean-dominated-input`
 
 `build_healthy` has no offset. It must find nothing.
 """

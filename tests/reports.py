@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Literal
 
 from normdiag.evidence.architecture import Architecture, Scale
-from normdiag.evidence.coverage import Coverage, Skipped
+from normdiag.evidence.coverage import Coverage, SkippedMeasurement
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.invariances import Centring, Invariances, KindInvariance, ScaleFree
+from normdiag.evidence.invariances import CentringEffect, Invariances, KindInvariance, ScaleInvariantWeight
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.stream import Closure, Contribution, Growth, HeadInput
-from normdiag.evidence.subject import Probe
-from normdiag.evidence.weights import StaticPass, Tensor
+from normdiag.evidence.subject import InputSummary
+from normdiag.evidence.weights import StaticPass, TensorSummary
 from normdiag.findings import Finding, Judgement, Skip
 from normdiag.report.report import Report
 from tests.factories import (
@@ -70,10 +70,10 @@ def llama(layers: int = 24) -> Report:
         total=last / first,
         runner_up="power",
         init_total=last / first / 3.1,
-        over_init=3.1,
-        pace=1.7,
+        total_over_init=3.1,
+        update_ratio_sqrt_depth=1.7,
         sink_ratio=39.0,
-        start=Contribution(signed=0.02, energy=0.03, tokens=40),
+        initial_contribution=Contribution(signed=0.02, energy=0.03, tokens=40),
     )
     return Report.from_evidence(
         Evidence(
@@ -90,7 +90,7 @@ def llama(layers: int = 24) -> Report:
                 replay=replays(architecture),
                 head_input=HeadInput(rms=2.1, max_abs=41.0),
                 weights=StaticPass(
-                    tensors=272, elements=134_515_008, nonfinite=0, dtypes={"F32": 272}, noted=()
+                    tensors=272, elements=134_515_008, nonfinite=0, dtypes={"F32": 272}, flagged=()
                 ),
             ),
             coverage=Coverage(operations=1931),
@@ -254,8 +254,8 @@ def turns(stack: str, layers: int) -> dict[str, LayerMeasurement]:
             stack=stack,
             layer=k,
             tokens=41,
-            influence=0.4 / (1 + k),
-            angular=0.3 / (1 + k) ** 0.5,
+            block_influence=0.4 / (1 + k),
+            angular_distance=0.3 / (1 + k) ** 0.5,
             effective_rank=30.0 - k / 2,
             stable_rank=5.0,
         )
@@ -268,18 +268,18 @@ def blind(kind: Literal["layernorm", "rmsnorm"], site: str) -> Invariances:
     centres = kind == "layernorm"
     own = KindInvariance(
         norm=site,
-        by="module",
+        method="module",
         scale=2e-7,
         shift=0.0 if centres else 0.7,
         batch=0.0,
         padding=0.0,
-        mode=0.0,
-        single=None,
+        train_vs_eval=0.0,
+        batch_size_one=None,
     )
     coupled = replace(
-        own, norm="head.bn", scale=0.98, shift=1.1, batch=0.4, padding=0.3, mode=0.2, single=0.0
+        own, norm="head.bn", scale=0.98, shift=1.1, batch=0.4, padding=0.3, train_vs_eval=0.2, batch_size_one=0.0
     )
-    mean = Centring(
+    mean = CentringEffect(
         kind=kind,
         norms=6,
         median=0.9,
@@ -287,16 +287,16 @@ def blind(kind: Literal["layernorm", "rmsnorm"], site: str) -> Invariances:
         norm=site,
         share=0.37 if centres else 0.002,
     )
-    weight = ScaleFree(weight="head.weight", norm="head.bn", frobenius=12.5)
+    weight = ScaleInvariantWeight(weight="head.weight", norm="head.bn", frobenius=12.5)
     return Invariances(
-        kinds={kind: own, "batchnorm": coupled}, centring=(mean,), scale_free=(weight,)
+        kinds={kind: own, "batchnorm": coupled}, centring=(mean,), scale_invariant_weights=(weight,)
     )
 
 
 def weights_only() -> Report:
     """Nothing was run: only the stored tensors were gone over."""
     vectors = tuple(
-        Tensor(
+        TensorSummary(
             name=f"model.layers.{layer}.input_layernorm.weight",
             shape=(576,),
             dtype="BF16",
@@ -313,7 +313,7 @@ def weights_only() -> Report:
             subject=subject(
                 "./quantised",
                 mode="weights-only",
-                probe=Probe(kind="none", sequences=0, tokens=0),
+                probe=InputSummary(kind="none", sequences=0, tokens=0),
             ),
             measurements=Measurements(
                 weights=StaticPass(
@@ -321,11 +321,11 @@ def weights_only() -> Report:
                     elements=9_000_000,
                     nonfinite=0,
                     dtypes={"BF16": 3, "I8": 9},
-                    noted=(),
+                    flagged=(),
                     vectors=vectors,
                 )
             ),
-            coverage=Coverage(skipped=(Skipped(what="forward", why="--weights-only"),)),
+            coverage=Coverage(skipped=(SkippedMeasurement(what="forward", why="--weights-only"),)),
         ),
         Judgement(passed=("ND203",), skipped=(Skip(code="ND101", name="x", why="no stacks"),)),
     )

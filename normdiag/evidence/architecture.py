@@ -19,7 +19,7 @@ Placement = Literal[
     "other",
 ]
 NormKind = Literal["layernorm", "rmsnorm", "groupnorm", "batchnorm", "l2norm", "dyt", "other"]
-Role = Literal[
+NormRole = Literal[
     "embedding",
     "final",
     "stream",
@@ -31,7 +31,7 @@ Role = Literal[
     "unattached",
 ]
 ScaleKind = Literal["none", "constant", "learned"]
-ReadBy = Literal["norm", "head", "stack", "caller"]
+StreamReader = Literal["norm", "head", "stack", "caller"]
 """A norm; a weight contraction outside every stack; another stack (through whatever lies between);
 nothing: the model returns it."""
 
@@ -77,7 +77,7 @@ class Norm:
     eps: float | None
     calls: int
     """How often that module ran in the forward."""
-    role: Role
+    role: NormRole
     gain: Gain | None
     bias_rms: float | None
     stack: str | None = None
@@ -145,7 +145,7 @@ class Stack:
     width: int
     drawing: str
     """One line such as `x + F(rms(x))`."""
-    read_by: ReadBy | None = None
+    read_by: StreamReader | None = None
     """What reads the stream's last value; null where that is not known."""
     note: str | None = None
     """For `hybrid` and `other`: what was seen."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from normdiag.evidence.record import record
-from normdiag.evidence.stream import Position
+from normdiag.evidence.stream import TokenPosition
 
 
 @record
-class Block:
+class BlockJacobian:
     """dy/dx at one token, x and y the stream before and after a span; singular values s_1 >= ..
 
     A span runs from the skip operand of one add to that of a later one (through the stream norm,
@@ -17,7 +17,7 @@ class Block:
     """
 
     span: Literal["add", "layer", "stack"]
-    token: Position
+    token: TokenPosition
     sigma_max: float
     sigma_min: float | None
     """The smallest that the placement does not make zero; an upper bound where `is_bound`."""

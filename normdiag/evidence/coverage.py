@@ -16,7 +16,7 @@ class UnexplainedAdd:
 
 
 @record
-class Skipped:
+class SkippedMeasurement:
     """Something that was asked for and not done."""
 
     what: str
@@ -31,6 +31,6 @@ class Coverage:
     unexplained_norms: tuple[str, ...] = ()
     """Ids of norms attached to nothing."""
     modules_not_called: tuple[str, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedMeasurement, ...] = ()
     operations: int = 0
     """How many operations the forward was."""

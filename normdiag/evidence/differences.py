@@ -8,7 +8,7 @@ from normdiag.evidence.record import record
 
 
 @record
-class Apart:
+class RelativeDifference:
     """||a - b|| / ||a|| per token, over the tokens that were kept of both models."""
 
     median: float
@@ -21,17 +21,17 @@ class Apart:
 
 
 @record
-class AddApart:
+class AddDifference:
     """One residual add y = x + u."""
 
     tokens: int
-    skip: Apart
-    branch: Apart
-    out: Apart
+    skip: RelativeDifference
+    branch: RelativeDifference
+    out: RelativeDifference
 
 
 @record
-class VectorApart:
+class VectorDifference:
     """Two gains, or two biases, element by element."""
 
     max_relative: float
@@ -46,6 +46,6 @@ class VectorApart:
 class Differences:
     """Keys are ids of the first model."""
 
-    adds: dict[str, AddApart] = field(default_factory=dict)
-    gains: dict[str, VectorApart] = field(default_factory=dict)
-    biases: dict[str, VectorApart] = field(default_factory=dict)
+    adds: dict[str, AddDifference] = field(default_factory=dict)
+    gains: dict[str, VectorDifference] = field(default_factory=dict)
+    biases: dict[str, VectorDifference] = field(default_factory=dict)

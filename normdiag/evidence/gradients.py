@@ -22,7 +22,7 @@ class Loss:
 
 
 @record
-class Trend:
+class GradientTrend:
     """log ||dL/dy|| = a + l log(rate) over the layers l of one stack, by least squares."""
 
     rate: float
@@ -37,10 +37,10 @@ class Trend:
 class Clipping:
     """What clipping the global norm does."""
 
-    at: float
+    max_norm: float
     factor: float
     """min(1, at / global_norm): what every gradient is scaled by."""
-    dominant: str | None
+    dominant_group: str | None
     """The parameter group with the largest share of the squared norm, so of the clipped direction;
     null where the norm is 0 or not finite."""
 
@@ -65,7 +65,7 @@ class Gradients:
     """Of the longest stack: last add / first add. Null where both are 0."""
     ratios: dict[str, float] = field(default_factory=dict)
     """The same for every stack."""
-    trends: dict[str, Trend] = field(default_factory=dict)
+    trends: dict[str, GradientTrend] = field(default_factory=dict)
     """Per stack."""
     groups: dict[str, float] = field(default_factory=dict)
     """Parameter group (a layer of a stack, or a module outside) -> share of the squared norm."""

@@ -6,7 +6,7 @@ from dataclasses import field
 from typing import Literal
 
 from normdiag.evidence.record import record
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.statistics import MedianMax
 
 
 @record
@@ -16,7 +16,7 @@ class KindInvariance:
 
     norm: str
     """The norm that was probed."""
-    by: Literal["module", "formula"]
+    method: Literal["module", "formula"]
     """What was run: the norm's own module, or the norm as it was found in the graph."""
     scale: float
     """x -> 2 x."""
@@ -26,9 +26,9 @@ class KindInvariance:
     """Train mode: other sequences in the batch replaced."""
     padding: float | None
     """Train mode: as many padded positions (zeros) as there are tokens added behind them."""
-    mode: float | None
+    train_vs_eval: float | None
     """Train mode against eval mode."""
-    single: float | None
+    batch_size_one: float | None
     """Train mode at batch size 1: the share of the output's energy that is left; null where the
     kind takes no statistic over the batch."""
 
@@ -37,14 +37,14 @@ class KindInvariance:
 class NormInvariance:
     """One norm in closed form, from its eps_share e = eps / (m2 + eps), per token."""
 
-    scale: Worst
+    scale: MedianMax
     """||N(2x) - N(x)|| / ||N(x)||, without bias: 2 / sqrt(4 - 3 e) - 1; 1 where epsilon is all."""
-    radial: Worst
+    radial: MedianMax
     """<x, dL/dx> / <N(x) - bias, dL/dN>: e. At 0 the gradient is orthogonal to the input."""
 
 
 @record
-class Centring:
+class CentringEffect:
     """What taking the mean away takes away: mean energy times H, 1 by chance; over `norms` norms.
 
     Far above 1, LayerNorm and RMSNorm are not the same there."""
@@ -60,7 +60,7 @@ class Centring:
 
 
 @record
-class ScaleFree:
+class ScaleInvariantWeight:
     """A weight that feeds only norms: its scale changes nothing but its gradient.
 
     f(lambda W) = f(W), so dL/dW goes as 1/lambda and the effective learning rate is
@@ -78,5 +78,5 @@ class Invariances:
 
     kinds: dict[str, KindInvariance] = field(default_factory=dict)
     norms: dict[str, NormInvariance] = field(default_factory=dict)
-    centring: tuple[Centring, ...] = ()
-    scale_free: tuple[ScaleFree, ...] = ()
+    centring: tuple[CentringEffect, ...] = ()
+    scale_invariant_weights: tuple[ScaleInvariantWeight, ...] = ()

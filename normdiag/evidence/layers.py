@@ -13,10 +13,10 @@ class LayerMeasurement:
     stack: str
     layer: int
     tokens: int
-    influence: float | None
+    block_influence: float | None
     """Block influence, the mean over tokens of 1 - cos(x_in, x_out) (ShortGPT, arXiv 2403.03853):
     a weak guess of what dropping the layer costs."""
-    angular: float | None
+    angular_distance: float | None
     """Mean over tokens of arccos(cos(x_in, x_out)) / pi (Gromov et al., arXiv 2403.17887)."""
     effective_rank: float | None
     """Of the matrix of x_out, (tokens, features), not centred: exp of the entropy of s / sum s (Roy

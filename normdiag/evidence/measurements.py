@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from normdiag.evidence.blocks import Block
+from normdiag.evidence.blocks import BlockJacobian
 from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.evidence.gradients import Gradients
 from normdiag.evidence.invariances import Invariances
@@ -33,7 +33,7 @@ class Measurements:
     growth: dict[str, Growth] = field(default_factory=dict)
     closure: dict[str, Closure] = field(default_factory=dict)
     replay: dict[str, Replay] = field(default_factory=dict)
-    blocks: dict[str, Block] = field(default_factory=dict)
+    blocks: dict[str, BlockJacobian] = field(default_factory=dict)
     """Id of an add, "<stack>/layer#k", or id of a stack."""
     gradients: Gradients | None = None
     precision: Precision | None = None

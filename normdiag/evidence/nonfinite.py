@@ -16,7 +16,7 @@ class Operand:
 
 
 @record
-class Reached:
+class StreamMaximum:
     """The largest |y| of the stream in a forward of a float32 copy of the model, and where."""
 
     site: str
@@ -39,5 +39,5 @@ class FirstNonFinite:
     operands: tuple[Operand, ...]
     exact_max: float | None
     """The largest magnitude of the same operation in float64, where it is an addition."""
-    in_float32: Reached | None = None
+    in_float32: StreamMaximum | None = None
     """Of a model in half precision that is small enough for a copy, which stayed finite."""

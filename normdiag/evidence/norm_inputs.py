@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from normdiag.evidence.record import record
-from normdiag.evidence.statistics import Least, Range, Worst
+from normdiag.evidence.statistics import MedianMin, Range, MedianMax
 
 
 @record
@@ -23,10 +23,10 @@ class NormJacobian:
     RMSNorm; radial = the next smaller one; kappa = sigma_max / sigma_min.
     """
 
-    sigma_max: Worst
-    sigma_min: Least | None
-    kappa: Worst | None
-    radial: Worst | None
+    sigma_max: MedianMax
+    sigma_min: MedianMin | None
+    kappa: MedianMax | None
+    radial: MedianMax | None
     tokens: int
 
 
@@ -39,7 +39,7 @@ class NormMeasurement:
     input_mean: float
     input_var: Range
     """m2: what epsilon is added to."""
-    eps_share: Worst
+    eps_share: MedianMax
     """eps / (m2 + eps)."""
     amplification: Amplification
     mean_energy: float
@@ -58,11 +58,11 @@ class NormMeasurement:
     channel_share: float | None = None
     """The largest over channels of the median over sampled tokens of x_j^2 / ||x||^2: what one
     channel holds of the input at every token. Null where a row is no vector of channels."""
-    share_channel: int | None = None
+    dominant_channel: int | None = None
     """That channel."""
     output_rms: float | None = None
     """Root mean square of what the norm puts out, over the sampled tokens."""
-    constant_places: tuple[int, ...] = ()
+    constant_indices: tuple[int, ...] = ()
     """Which groups (GroupNorm) or channels (BatchNorm) `constant` counts, up to 32 of them."""
-    dominated: int = 0
+    eps_dominated: int = 0
     """Of `tokens`, how many have an eps_share above 1/2, the constant ones among them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from normdiag.evidence.record import record
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.statistics import MedianMax
 
 
 @record
@@ -18,30 +18,30 @@ class Remedy:
     """The power of two by which all that is written to the stream is to be multiplied, so that
     twice the largest value fits. Null where a branch or a reader takes the stream without a norm,
     which the factor would change, and where the run itself has overflowed."""
-    eps_share: Worst | None
+    eps_share: MedianMax | None
     """Of the norms that read the stream, the worst, once `factor` is applied."""
 
 
 @record
-class Format:
+class FormatHeadroom:
     """One number format against everything that was measured."""
 
     largest: float
     """The largest finite value of the format."""
     headroom: float | None
     """largest / max |value| at `tightest`; below 1 it overflows, 0: the run itself did."""
-    tightest: str | None
+    headroom_site: str | None
     """The site of the largest value."""
     square_headroom: float | None
     """largest / max of the squares in `tightest_square`, a norm; that they are taken in this format
     is known only for `squared_in`."""
-    tightest_square: str | None
-    swallowed: dict[str, float]
+    square_headroom_site: str | None
+    absorbed_updates: dict[str, float]
     """Add id -> share of the non-zero elements of u that leave x + u = x. In the format of the run
     over all tokens, in others over the sampled ones."""
-    lost_epsilons: tuple[str, ...] = ()
+    underflowing_epsilons: tuple[str, ...] = ()
     """Norms whose epsilon rounds to 0."""
-    lost_gains: tuple[str, ...] = ()
+    overflowing_gains: tuple[str, ...] = ()
     """Norms whose gain overflows when it is cast."""
     remedies: dict[str, Remedy] = field(default_factory=dict)
     """Stack id -> remedy, for stacks whose stream does not fit."""
@@ -54,7 +54,7 @@ class LogitBound:
     bound: float
     k_norm: str
     scale: float
-    seen: float | None
+    max_observed: float | None
     """The largest |q . k| * scale that was computed, masked pairs included; null where one fused
     operation keeps it to itself."""
 
@@ -63,7 +63,7 @@ class LogitBound:
 class Precision:
     """Per format ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")."""
 
-    formats: dict[str, Format]
+    formats: dict[str, FormatHeadroom]
     max_abs: dict[str, float] = field(default_factory=dict)
     """Site id -> the largest |value| there: adds (x, u and y), norm inputs, and of every branch
     the largest product of two activations ("<module>/product#k") and the largest result of a
@@ -71,7 +71,7 @@ class Precision:
     max_square: dict[str, float] = field(default_factory=dict)
     """Norm id -> the largest square in it, for norms that are written out; fused ones sum squares
     in float32 and hold none."""
-    squared_in: dict[str, str] = field(default_factory=dict)
+    square_formats: dict[str, str] = field(default_factory=dict)
     """Norm id -> the format in which this run took those squares."""
     logit_bounds: dict[str, LogitBound] = field(default_factory=dict)
     """Id of the q norm -> the bound on the logits of that attention."""

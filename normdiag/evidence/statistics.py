@@ -6,7 +6,7 @@ from normdiag.evidence.record import record
 
 
 @record
-class Typical:
+class MeanMedianMax:
     """Mean, median and largest value over tokens."""
 
     mean: float
@@ -25,7 +25,7 @@ class Range:
 
 
 @record
-class Worst:
+class MedianMax:
     """Median and largest value over tokens; large is bad."""
 
     median: float
@@ -33,7 +33,7 @@ class Worst:
 
 
 @record
-class Least:
+class MedianMin:
     """Median and smallest value over tokens; small is bad."""
 
     median: float

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Literal
 
 from normdiag.evidence.record import record
-from normdiag.evidence.statistics import Typical
+from normdiag.evidence.statistics import MeanMedianMax
 
 
 @record
-class Position:
+class TokenPosition:
     """A token: which sequence of the probe, and where in it."""
 
     sequence: int
@@ -45,26 +45,26 @@ class AddMeasurement:
     """One residual add y = x + u: x the skip operand, u all branches as added; L2 norms."""
 
     tokens: int
-    skip_norm: Typical
-    branch_norm: Typical
-    out_norm: Typical
-    update_ratio: Typical
+    skip_norm: MeanMedianMax
+    branch_norm: MeanMedianMax
+    out_norm: MeanMedianMax
+    update_ratio: MeanMedianMax
     """||u|| / ||x|| per token."""
-    cosine: Typical
+    cosine: MeanMedianMax
     """cos(x, u) per token."""
-    angle_deg: Typical
+    angle_deg: MeanMedianMax
     """The angle between x and y per token."""
     max_abs: float
     """The largest |y|."""
     max_channel: int
-    max_token: Position
+    max_token: TokenPosition
     median_abs: float
     """Median over tokens of a token's median |y| over channels: what `max_abs` stands out from."""
     token_cosine: float | None
     """Mean cosine over pairs of tokens of one sequence; null where every sequence has one token."""
-    kurtosis: Typical
+    kurtosis: MeanMedianMax
     """Of y over channels, 3 for a Gaussian."""
-    out_ratio: Typical | None = None
+    out_ratio: MeanMedianMax | None = None
     """||y|| / ||x|| per token: below 1 the write takes away."""
     sink_ratio: float | None = None
     """Mean ||y|| of each sequence's first token / that of all others: an attention sink's."""
@@ -87,7 +87,7 @@ class AddMeasurement:
 
 
 @record
-class Phase:
+class GrowthPhase:
     """A run of adds whose norms grow by one factor."""
 
     first: int
@@ -112,20 +112,20 @@ class Growth:
     total: float
     """out_norm of the last add / out_norm of the first."""
     runner_up: str | None = None
-    phases: tuple[Phase, ...] = ()
+    phases: tuple[GrowthPhase, ...] = ()
     """Where the law is off by 5 % or more and runs of adds, each geometric, do better."""
     init_total: float | None = None
     """`total` of the same architecture at random initialisation, seeded, on the first sequence."""
     init_note: str | None = None
     """Why there is none."""
-    over_init: float | None = None
+    total_over_init: float | None = None
     """total / init_total."""
-    pace: float | None = None
+    update_ratio_sqrt_depth: float | None = None
     """Median over the later half of the adds of update_ratio.median sqrt(l), l adds before: 1 where
     equal independent writes add up, each diluted as 1/sqrt(l); sqrt(l) where none is."""
     sink_ratio: float | None = None
     """The largest `sink_ratio` of its adds."""
-    start: Contribution | None = None
+    initial_contribution: Contribution | None = None
     """What the stack starts from (embeddings), as a part of its last value."""
 
 

@@ -6,7 +6,7 @@ from normdiag.evidence.record import record
 
 
 @record
-class Probe:
+class InputSummary:
     """The inputs that were run."""
 
     kind: str
@@ -32,7 +32,7 @@ class Versions:
 
 
 @record
-class Defaulted:
+class OmittedSetting:
     """A setting that config.json leaves out and that decides what is computed.
 
     The tensors are the same with another value, so that nothing in the checkpoint tells which one
@@ -41,11 +41,11 @@ class Defaulted:
     setting: str
     value: str
     """The default of the class, which was taken."""
-    other: str
+    alternative: str
     """What was tried in its place."""
     effect: str
     """What is so by the default, such as the placement of a stack."""
-    instead: str
+    alternative_effect: str
     """What would be so with the other value."""
 
 
@@ -61,7 +61,7 @@ class Loading:
     """In both, with shapes that differ."""
     norm_parameters: tuple[str, ...] = ()
     """Those of the above that are parameters of a norm (found in the graph), or one-dimensional."""
-    defaulted: tuple[Defaulted, ...] = ()
+    defaulted: tuple[OmittedSetting, ...] = ()
 
 
 @record
@@ -74,7 +74,7 @@ class Subject:
     parameters: int | None
     dtype: str | None
     device: str
-    probe: Probe
+    probe: InputSummary
     versions: Versions
     weights_digest: str | None = None
     """crc32 of every tensor's bytes, hashed together with names, dtypes and shapes (sha256)."""

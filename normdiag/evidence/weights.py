@@ -6,7 +6,7 @@ from normdiag.evidence.record import record
 
 
 @record
-class Tensor:
+class TensorSummary:
     """One floating tensor that is worth a line: non-finite values, or nothing but zeros."""
 
     name: str
@@ -32,6 +32,6 @@ class StaticPass:
     nonfinite: int
     dtypes: dict[str, int]
     """Tensors per dtype as stored."""
-    noted: tuple[Tensor, ...]
-    vectors: tuple[Tensor, ...] = ()
+    flagged: tuple[TensorSummary, ...]
+    vectors: tuple[TensorSummary, ...] = ()
     """One-dimensional tensors (gains and biases); filled for weights-only targets."""

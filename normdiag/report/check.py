@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from normdiag.evidence.record import record
-from normdiag.findings import Finding
+from normdiag.findings import FailOn, Finding
 
-FailOn = Literal["error", "warning", "info", "never"]
 State = Literal["new", "worse", "known"]
 
 

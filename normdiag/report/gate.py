@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from normdiag.errors import ExitCode
-from normdiag.findings import SEVERITIES, Finding
+from normdiag.findings import SEVERITIES, FailOn, Finding
 from normdiag.report import baseline, bounds, inputs
-from normdiag.report.check import Baseline, Check, FailOn, Ignored, Standing
+from normdiag.report.check import Baseline, Check, Ignored, Standing
 from normdiag.report.report import Report
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import SEVERITIES, Finding, Judgement, Skip
-from normdiag.rules.needs import absent
+from normdiag.rules.requirements import absent
 from normdiag.rules.registry import RULES, find, select
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits, resolve

@@ -20,7 +20,7 @@ from normdiag.rules.jacobian.ill_conditioned_norm import IllConditionedNorm
 from normdiag.rules.norm_inputs.constant_input import ConstantInput
 from normdiag.rules.norm_inputs.epsilon_dominates import EpsilonDominates
 from normdiag.rules.norm_inputs.massive_activation import MassiveActivation
-from normdiag.rules.norm_inputs.offset_destroyed import OffsetDestroyed
+from normdiag.rules.norm_inputs.mean_dominated_input import MeanDominatedInput
 from normdiag.rules.norm_inputs.outlier_channel import OutlierChannel
 from normdiag.rules.parameters.dead_gain import DeadGain
 from normdiag.rules.parameters.epsilon_mismatch import EpsilonMismatch
@@ -39,7 +39,7 @@ from normdiag.rules.precision.non_finite_activation import NonFiniteActivation
 from normdiag.rules.precision.overflow_risk import OverflowRisk
 from normdiag.rules.precision.promoted_stream import PromotedStream
 from normdiag.rules.precision.square_overflow import SquareOverflow
-from normdiag.rules.precision.swallowed_update import SwallowedUpdate
+from normdiag.rules.precision.absorbed_update import AbsorbedUpdate
 from normdiag.rules.rule import Rule
 from normdiag.rules.stream.cancelling_add import CancellingAdd
 from normdiag.rules.stream.duplicate_layer import DuplicateLayer
@@ -67,7 +67,7 @@ RULES: tuple[Rule, ...] = (
     EpsilonMismatch(),
     EpsilonDominates(),
     ConstantInput(),
-    OffsetDestroyed(),
+    MeanDominatedInput(),
     MassiveActivation(),
     OutlierChannel(),
     GeometricGrowth(),
@@ -85,7 +85,7 @@ RULES: tuple[Rule, ...] = (
     ClipDominated(),
     OverflowRisk(),
     SquareOverflow(),
-    SwallowedUpdate(),
+    AbsorbedUpdate(),
     EpsilonUnderflow(),
     NonFiniteActivation(),
     PromotedStream(),

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Confidence, Finding, Severity
-from normdiag.rules.needs import Need
+from normdiag.rules.requirements import Need
 from normdiag.rules.thresholds import Limits, Threshold
 
 

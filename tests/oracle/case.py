@@ -186,11 +186,11 @@ class Case:
         ratios = np.array([self.add_numbers(add)["update_ratio"]["median"] for add in adds])
         return {
             **law,
-            "pace": contributions.pace(ratios),
+            "update_ratio_sqrt_depth": contributions.pace(ratios),
             "sink_ratio": max(contributions.sink_ratio(y) for y in sums),
-            "start": self.contributions(stack)[0],
+            "initial_contribution": self.contributions(stack)[0],
             "init_total": at_init,
-            "over_init": law["total"] / at_init,
+            "total_over_init": law["total"] / at_init,
             "init_note": None,
         }
 

@@ -62,10 +62,10 @@ def of_norm(x: Array, padding: Array, kind: str, eps: float, channels: int) -> N
         "max_abs": np.abs(x).max(),
         "top_channels": list(np.argsort(-np.abs(x).max(0), kind="stable")[:channels]),
         "channel_share": shares.max(),
-        "share_channel": shares.argmax(),
+        "dominant_channel": shares.argmax(),
         "constant": int((1e6 * m2 <= eps).sum()),
-        "constant_places": [],
-        "dominated": int((eps / (m2 + eps) > 0.5).sum()),
+        "constant_indices": [],
+        "eps_dominated": int((eps / (m2 + eps) > 0.5).sum()),
         "padded_constant": int((1e6 * second_moment(padding, kind) <= eps).sum()),
     }
 

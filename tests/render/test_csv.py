@@ -34,7 +34,7 @@ def test_inspect_has_one_row_per_site_with_what_was_measured():
     assert list(found) == [*(site.id for site in sites), *report.measurements.layers]
     layer = found["model.layers/layer#1"]
     assert (layer["type"], layer["stack"], layer["layer"]) == ("layer", "model.layers", "1")
-    assert (float(layer["influence"]), layer["gain.rms"]) == (0.2, "")
+    assert (float(layer["block_influence"]), layer["gain.rms"]) == (0.2, "")
     add = found["model.layers.1/add#0"]
     seen = report.measurements.stream["model.layers.1/add#0"]
     assert add["type"] == "add" and add["layer"] == "1" and add["placement"] == "pre"

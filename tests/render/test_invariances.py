@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from normdiag.evidence.invariances import Centring, Invariances, KindInvariance, ScaleFree
+from normdiag.evidence.invariances import CentringEffect, Invariances, KindInvariance, ScaleInvariantWeight
 from normdiag.report.report import Report
 from tests.reports import llama
 from tests.written import written
@@ -46,26 +46,26 @@ def test_what_is_not_defined_is_left_out() -> None:
 
 def test_it_says_what_was_run() -> None:
     assert "(run at norm.0)" in said()
-    assert "(replayed at norm.0)" in said(by="formula")
+    assert "(replayed at norm.0)" in said(method="formula")
 
 
 def test_what_is_left_of_one_token() -> None:
-    assert "one token alone keeps 0% of its energy" in said(batch=0.4, single=0.0)
+    assert "one token alone keeps 0% of its energy" in said(batch=0.4, batch_size_one=0.0)
     assert "alone" not in said()
 
 
 @pytest.mark.parametrize(("largest", "verdict"), [(1.4, "nearly the same"), (47.0, "would differ")])
 def test_what_another_norm_would_do(largest: float, verdict: str) -> None:
-    centring = Centring(kind="layernorm", norms=2, median=0.9, max=largest, norm="a.b", share=0.37)
+    centring = CentringEffect(kind="layernorm", norms=2, median=0.9, max=largest, norm="a.b", share=0.37)
     kinds = {"layernorm": KindInvariance(**KIND)}
     text = written(report(Invariances(kinds=kinds, centring=(centring,))), width=400)
     assert verdict in text and "RMSNorm would" in text
 
 
 def test_many_scale_free_weights_are_cut_short() -> None:
-    weights = tuple(ScaleFree(weight=f"w{k}", norm="n", frobenius=2.0) for k in range(10))
+    weights = tuple(ScaleInvariantWeight(weight=f"w{k}", norm="n", frobenius=2.0) for k in range(10))
     assert "w0 (2.00), w1 (2.00), w2 (2.00) and 7 more" in written(
-        report(Invariances(scale_free=weights)), width=400
+        report(Invariances(scale_invariant_weights=weights)), width=400
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from normdiag.evidence.precision import Format, LogitBound, Precision, Remedy
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.precision import FormatHeadroom, LogitBound, Precision, Remedy
+from normdiag.evidence.statistics import MedianMax
 from normdiag.report.report import Report
 from tests.hostile import HOSTILE
 from tests.reports import llama
@@ -14,17 +14,17 @@ from tests.written import written
 ADD = "model.layers.2/add#1"
 
 
-def half(**given) -> Format:
+def half(**given) -> FormatHeadroom:
     fields = {
         "largest": 65504.0,
         "headroom": 0.78,
-        "tightest": ADD,
+        "headroom_site": ADD,
         "square_headroom": None,
-        "tightest_square": None,
-        "swallowed": {"a": 0.02, "b": 0.04, "c": 0.5},
+        "square_headroom_site": None,
+        "absorbed_updates": {"a": 0.02, "b": 0.04, "c": 0.5},
         **given,
     }
-    return Format(**fields)
+    return FormatHeadroom(**fields)
 
 
 def text(seen: Precision | None, **given) -> str:
@@ -43,12 +43,12 @@ def test_without_it_there_is_no_section() -> None:
 
 
 def test_a_row_says_where_it_is_tightest_and_how_much_is_swallowed() -> None:
-    assert f"float16 0.780x 4.0%, 50% 2 {ADD}" in said(lost_epsilons=("x", "y"))
-    assert "float16 - - 0 -" in said(headroom=None, tightest=None, swallowed={})
+    assert f"float16 0.780x 4.0%, 50% 2 {ADD}" in said(underflowing_epsilons=("x", "y"))
+    assert "float16 - - 0 -" in said(headroom=None, headroom_site=None, absorbed_updates={})
 
 
 def test_the_remedy_is_a_power_of_two_with_its_price() -> None:
-    remedy = Remedy(layer=5, factor=0.25, eps_share=Worst(median=0.001, max=0.0018))
+    remedy = Remedy(layer=5, factor=0.25, eps_share=MedianMax(median=0.001, max=0.0018))
     shown = said(remedies={"model.layers": remedy})
     assert "float16: the stream of model.layers does not fit from layer 5 on." in shown
     assert "times 2^-2: its norms undo that, with an eps share of up to 0.18%." in shown
@@ -60,15 +60,15 @@ def test_without_norms_in_front_of_every_reader_it_stays_in_float32() -> None:
 
 
 def test_squares_say_whether_they_overflowed_or_would() -> None:
-    squares = {"square_headroom": 0.3, "tightest_square": "model.norm"}
+    squares = {"square_headroom": 0.3, "square_headroom_site": "model.norm"}
     assert "where a norm squares in float16 itself, most of all at model.norm." in said(**squares)
-    seen = Precision(formats={"float16": half(**squares)}, squared_in={"model.norm": "float16"})
+    seen = Precision(formats={"float16": half(**squares)}, square_formats={"model.norm": "float16"})
     assert "float16: squares overflow here, most of all at model.norm." in text(seen)
-    assert "squares overflow" not in said(square_headroom=1.0, tightest_square="model.norm")
+    assert "squares overflow" not in said(square_headroom=1.0, square_headroom_site="model.norm")
 
 
 def test_gains_that_overflow_are_counted() -> None:
-    assert "float16: a cast overflows 1 gain, first model.norm." in said(lost_gains=("model.norm",))
+    assert "float16: a cast overflows 1 gain, first model.norm." in said(overflowing_gains=("model.norm",))
 
 
 def test_formats_of_eight_bits_have_a_row_and_no_advice() -> None:
@@ -80,7 +80,7 @@ def test_formats_of_eight_bits_have_a_row_and_no_advice() -> None:
 
 def test_logits_are_bounded_by_the_worst_attention() -> None:
     bounds = {
-        name: LogitBound(bound=bound, k_norm="k", scale=0.125, seen=seen)
+        name: LogitBound(bound=bound, k_norm="k", scale=0.125, max_observed=seen)
         for name, bound, seen in (("q0", 120.0, 31.0), ("q1", 450.0, None))
     }
     shown = text(Precision(formats={"float16": half()}, logit_bounds=bounds))
@@ -89,9 +89,9 @@ def test_logits_are_bounded_by_the_worst_attention() -> None:
 
 
 def test_names_from_outside_are_made_visible() -> None:
-    bounds = {HOSTILE: LogitBound(bound=1.0, k_norm=HOSTILE, scale=1.0, seen=None)}
-    names = {"tightest": HOSTILE, "tightest_square": HOSTILE, "square_headroom": 0.5}
+    bounds = {HOSTILE: LogitBound(bound=1.0, k_norm=HOSTILE, scale=1.0, max_observed=None)}
+    names = {"headroom_site": HOSTILE, "square_headroom_site": HOSTILE, "square_headroom": 0.5}
     remedies = {HOSTILE: Remedy(layer=1, factor=None, eps_share=None)}
-    found = half(**names, remedies=remedies, lost_gains=(HOSTILE,))
+    found = half(**names, remedies=remedies, overflowing_gains=(HOSTILE,))
     shown = text(Precision(formats={"float16": found}, logit_bounds=bounds), colour=True)
     assert "\x1b[31m[red]" not in shown and "\u202e" not in shown

@@ -91,7 +91,7 @@ def test_a_baseline_that_could_not_be_judged_is_told():
         ("measurements.growth.total", 1e9, False, 0),
         ("measurements.growth.total", 1.0, False, 1),
         ("measurements.gradients.global_norm", 1e9, False, 4),  # was not measured: no pass
-        ("measurements.growth.over_init", 1.0, False, 1),
+        ("measurements.growth.total_over_init", 1.0, False, 1),
         ("measurements.stream.token_cosine", 1e9, True, 0),
     ],
 )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from normdiag.evidence.subject import Probe
+from normdiag.evidence.subject import InputSummary
 from normdiag.report.inputs import are_same
 
 
-def probe(digest: str | None = None, **said: object) -> Probe:
+def probe(digest: str | None = None, **said: object) -> InputSummary:
     fields = {"kind": "texts", "sequences": 2, "tokens": 8, "texts": ("a", "b"), "seed": 0}
-    return Probe(digest=digest, **(fields | said))  # type: ignore[arg-type]
+    return InputSummary(digest=digest, **(fields | said))  # type: ignore[arg-type]
 
 
 def test_equal_digests_decide_whatever_else_is_said() -> None:

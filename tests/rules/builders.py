@@ -9,7 +9,7 @@ from normdiag.evidence.coverage import Coverage
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.norm_inputs import NormMeasurement
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.statistics import MedianMax
 from normdiag.findings import Finding, Judgement
 from normdiag.rules.engine import judge
 from tests import factories
@@ -58,7 +58,7 @@ def measured(share: float, **given) -> NormMeasurement:
     """A norm input with this eps_share, the same for every token."""
     eps = 1e-5
     made = factories.norm_measurement(eps / share - eps, eps, **given)
-    return replace(made, eps_share=Worst(median=share, max=share))
+    return replace(made, eps_share=MedianMax(median=share, max=share))
 
 
 def found(evidence: Evidence, rule: str, **limits: float) -> tuple[Finding, ...]:

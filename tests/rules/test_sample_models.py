@@ -39,7 +39,7 @@ HEALTHY = (
     "nan_gain.py:build_healthy",
     "outlier_channel.py:build_healthy",
     "overwriting_branch.py:build_healthy",
-    "swallowed_update.py:build_healthy",
+    "absorbed_update.py:build_healthy",
     "tiny_embedding.py:build_healthy",
     "unexplained_add.py:build_healthy",
     "tiny_llama",
@@ -102,7 +102,7 @@ def test_a_finding_names_sites_that_are_there(rule: Rule, written: Path) -> None
     built = report.architecture
     known = {each.id for each in (*built.norms, *built.residual_adds, *built.stacks)}
     if report.measurements.weights:
-        known |= {tensor.name for tensor in report.measurements.weights.noted}
+        known |= {tensor.name for tensor in report.measurements.weights.flagged}
     known |= {*report.subject.loading.missing, *report.subject.loading.unexpected}
     known |= {add.module for add in report.coverage.unexplained_adds}
     if report.measurements.gradients:

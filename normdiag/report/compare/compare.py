@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 from normdiag.errors import UsageError
 from normdiag.evidence.differences import Differences
-from normdiag.evidence.subject import Probe
+from normdiag.evidence.subject import InputSummary
 from normdiag.report import inputs
-from normdiag.report.compare import changes, moved, streams
-from normdiag.report.compare.built import built
+from normdiag.report.compare import finding_changes, moved_layers, stream_differences
+from normdiag.report.compare.structure_differences import built
 from normdiag.report.compare.comparison import Basis, Comparison, Difference, Parting, SiteApart
-from normdiag.report.compare.learned import learned
+from normdiag.report.compare.weight_differences import learned
 from normdiag.report.compare.pairing import pair
 from normdiag.report.compare.rounding import Rounding
-from normdiag.report.compare.sides import Sides, order
+from normdiag.report.compare.report_pair import Sides, order
 from normdiag.report.report import Report
 
 _STREAM = ("non-finite", "stream", "stream-factor")
@@ -35,17 +35,17 @@ def compare(
     sides = Sides(a, b, pair(a, b, rounding), rounding, seen or Differences())
     basis, why = _basis(sides)
     stream = (
-        () if basis == "structure" else tuple(streams.sites(sides, by_values=basis == "values"))
+        () if basis == "structure" else tuple(stream_differences.sites(sides, by_values=basis == "values"))
     )
-    layers = moved.find_moved(sides)
+    layers = moved_layers.find_moved(sides)
     found = [
         *built(sides),
-        *moved.told(sides, layers),
+        *moved_layers.told(sides, layers),
         *learned(sides, layers),
-        *streams.told(sides, stream),
+        *stream_differences.told(sides, stream),
     ]
     ordered = _in_order(found, sides)
-    part = streams.parting(stream)
+    part = stream_differences.parting(stream)
     return Comparison(
         a=a.subject,
         b=b.subject,
@@ -57,8 +57,8 @@ def compare(
         differences=ordered,
         parting=part,
         stream=stream,
-        changes=tuple(changes.changes(a, b, sides.pairing.ids)),
-        unjudged=changes.unjudged(a, b),
+        changes=tuple(finding_changes.changes(a, b, sides.pairing.ids)),
+        unjudged=finding_changes.unjudged(a, b),
     )
 
 
@@ -86,7 +86,7 @@ def _basis(sides: Sides) -> tuple[Basis, str | None]:
     return "summaries", None
 
 
-def _told(probe: Probe) -> str:
+def _told(probe: InputSummary) -> str:
     seed = "" if probe.seed is None else f", seed {probe.seed}"
     return f"{probe.sequences} sequences of {probe.tokens} tokens ({probe.kind}{seed})"
 

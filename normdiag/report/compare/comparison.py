@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Literal
 
-from normdiag.evidence.differences import Apart
+from normdiag.evidence.differences import RelativeDifference
 from normdiag.evidence.record import record
 from normdiag.evidence.subject import Subject
 from normdiag.findings import Finding, Severity, Skip
@@ -64,9 +64,9 @@ class SiteApart:
 
     a: str
     b: str
-    skip: Apart
-    branch: Apart
-    out: Apart
+    skip: RelativeDifference
+    branch: RelativeDifference
+    out: RelativeDifference
     tolerance: float
     tokens: int | None = None
     """How many were compared one by one; null for summaries."""

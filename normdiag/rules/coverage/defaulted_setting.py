@@ -65,7 +65,7 @@ class DefaultedSetting(Rule):
         for each in evidence.subject.loading.defaulted:
             yield self.finding(
                 f"{each.setting} is not in config.json, so its default {each.value} was taken: "
-                f"{each.effect}; with {each.other}: {each.instead}",
+                f"{each.effect}; with {each.alternative}: {each.alternative_effect}",
                 ids=(),
                 severity="info",
                 confidence="high",

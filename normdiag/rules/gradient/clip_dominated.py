@@ -93,11 +93,11 @@ class ClipDominated(Rule):
         clipping, total = seen.clipping, seen.global_norm
         if clipping is None or total is None or len(seen.groups) < 2:
             return
-        share = seen.groups.get(clipping.dominant or "")
+        share = seen.groups.get(clipping.dominant_group or "")
         if share is None:
             return
         rest = total * math.sqrt(max(1 - share, 0.0))
-        alone = min(1.0, clipping.at / rest) if rest else 1.0
+        alone = min(1.0, clipping.max_norm / rest) if rest else 1.0
         held_back = alone / clipping.factor
         if held_back > limits["held_back"]:
             yield self._finding(evidence, clipping, share, (held_back, limits["held_back"]))
@@ -105,9 +105,9 @@ class ClipDominated(Rule):
     def _finding(
         self, evidence: Evidence, clipping: Clipping, share: float, measured: tuple[float, float]
     ) -> Finding:
-        group = str(clipping.dominant)
+        group = str(clipping.dominant_group)
         return self.finding(
-            f"clipping at {number(clipping.at)} scales every gradient by "
+            f"clipping at {number(clipping.max_norm)} scales every gradient by "
             f"{number(clipping.factor)}: {number(100 * share)} % of the squared norm is of "
             f"{group}, and all else is held back {number(measured[0])} times (threshold "
             f"{number(measured[1])})",
@@ -122,7 +122,7 @@ class ClipDominated(Rule):
 def _cause(evidence: Evidence, group: str) -> str:
     """The weights of the group whose scale is free, smallest first."""
     known = evidence.measurements.invariances
-    free = [w for w in known.scale_free if w.weight.startswith(f"{group}.")] if known else []
+    free = [w for w in known.scale_invariant_weights if w.weight.startswith(f"{group}.")] if known else []
     if not free:
         return (
             f"find out why the gradient of {group} is so large: its weights may be drawn too "

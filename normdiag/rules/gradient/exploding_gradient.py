@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.architecture import Stack
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.gradients import Gradients, Trend
+from normdiag.evidence.gradients import Gradients, GradientTrend
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
@@ -109,7 +109,7 @@ class ExplodingGradient(Rule):
         adds = (a for a in evidence.architecture.residual_adds if a.stack == stack.id)
         return sum(not math.isfinite(gradients.stream.get(add.id, 0.0)) for add in adds)
 
-    def _grown(self, stack: Stack, trend: Trend, limits: Limits) -> Finding:
+    def _grown(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
         return self.finding(
             f"the gradient in {stack.id} grows by {number(1 / trend.rate)} per layer on its way "
             f"back (threshold {number(limits['rate'])}), {number(1 / trend.total)} times over "

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.architecture import Stack
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.gradients import Trend
+from normdiag.evidence.gradients import GradientTrend
 from normdiag.findings import Finding
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
@@ -104,7 +104,7 @@ class VanishingGradient(Rule):
                 if trend.rate - 2 * error > limits["rate"]:
                     yield self._lost(stack, trend, limits)
 
-    def _lost(self, stack: Stack, trend: Trend, limits: Limits) -> Finding:
+    def _lost(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
         return self.finding(
             f"the gradient in {stack.id} shrinks by {number(trend.rate)} per layer on its way back "
             f"(threshold {number(limits['rate'])}), {number(trend.total)} times over "

@@ -79,7 +79,7 @@ class AttentionLogitBound(Rule):
         bounds = seen.logit_bounds if seen is not None else {}
         limit = limits["logit"]
         norms = [norm for norm in evidence.architecture.norms if norm.id in bounds]
-        real = [site(n, s) for n in norms if (s := bounds[n.id].seen) is not None and s > limit]
+        real = [site(n, s) for n in norms if (s := bounds[n.id].max_observed) is not None and s > limit]
         allowed = [site(n, bounds[n.id].bound) for n in norms if bounds[n.id].bound > limit]
         if real:
             yield self._finding(real, limit, "computed", is_seen=True)

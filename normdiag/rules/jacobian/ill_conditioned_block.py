@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from normdiag.evidence.architecture import ResidualAdd
-from normdiag.evidence.blocks import Block
+from normdiag.evidence.blocks import BlockJacobian
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
@@ -92,7 +92,7 @@ class IllConditionedBlock(Rule):
                 yield self._finding(evidence, sites, worst, limit)
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], block: Block, limit: float
+        self, evidence: Evidence, sites: tuple[Site, ...], block: BlockJacobian, limit: float
     ) -> Finding:
         worst = sites[0]
         least = "at least " if block.is_bound else ""
@@ -111,7 +111,7 @@ class IllConditionedBlock(Rule):
         )
 
 
-def _blocks(evidence: Evidence, span: str) -> list[tuple[ResidualAdd, Block]]:
+def _blocks(evidence: Evidence, span: str) -> list[tuple[ResidualAdd, BlockJacobian]]:
     """The blocks of this span, each with its last add."""
     measured = evidence.measurements.blocks
     last = {

@@ -113,7 +113,7 @@ class ConstantInput(Rule):
         return self.finding(
             f"{measured.constant} of {count(measured.tokens, unit(norm))} constant (share "
             f"{number(worst.value)}, threshold {number(limit)}) {at(sites, 'norm')}"
-            f"{_named(norm, measured.constant_places)}{zero}",
+            f"{_named(norm, measured.constant_indices)}{zero}",
             ids=ids(sites),
             severity=severity,
             confidence="high",

@@ -125,7 +125,7 @@ class EpsilonDominates(Rule):
         norm = norm_at(evidence, worst)
         measured = evidence.measurements.norms[worst.id]
         return self.finding(
-            f"epsilon is the larger term at {measured.dominated - measured.constant} of "
+            f"epsilon is the larger term at {measured.eps_dominated - measured.constant} of "
             f"{count(measured.tokens, unit(norm))} (share {number(worst.value)}, threshold "
             f"{number(limit)}) {at(sites, 'norm')}: eps {number(norm.eps or 0.0)} beside m2 from "
             f"{number(measured.input_var.min)}",
@@ -173,4 +173,4 @@ def _dominated(evidence: Evidence) -> Iterator[Site]:
     for norm in evidence.architecture.norms:
         measured = evidence.measurements.norms.get(norm.id)
         if measured is not None:
-            yield site(norm, (measured.dominated - measured.constant) / max(1, measured.tokens))
+            yield site(norm, (measured.eps_dominated - measured.constant) / max(1, measured.tokens))

@@ -98,7 +98,7 @@ class OutlierChannel(Rule):
         worst = ranked[0]
         is_dominant = worst.value > limits["dominant"]
         passed = limits["dominant" if is_dominant else "share"]
-        channel = evidence.measurements.norms[worst.id].share_channel
+        channel = evidence.measurements.norms[worst.id].dominant_channel
         more = f"; one channel does so at {count(len(sites), 'norm')} in all, {where(sites)}"
         return self.finding(
             f"channel {channel} holds {number(100 * worst.value)} % of the input's energy at the "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.weights import Tensor
+from normdiag.evidence.weights import TensorSummary
 from normdiag.findings import Finding
 from normdiag.rules.number import count
 from normdiag.rules.rule import Rule
@@ -62,7 +62,7 @@ class NonFiniteParameter(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding of all damaged tensors, one of all masks."""
         weights = evidence.measurements.weights
-        noted = weights.noted if weights else ()
+        noted = weights.flagged if weights else ()
         bad = sorted((each for each in noted if each.nonfinite), key=lambda each: -each.nonfinite)
         damaged = [each for each in bad if not _mask(each) and not _limit(each)]
         unbounded = tuple(each.name for each in bad if _limit(each))
@@ -102,7 +102,7 @@ class NonFiniteParameter(Rule):
             )
 
 
-def _mask(tensor: Tensor) -> bool:
+def _mask(tensor: TensorSummary) -> bool:
     return (
         len(tensor.shape) >= 2
         and tensor.zeros > 0
@@ -110,11 +110,11 @@ def _mask(tensor: Tensor) -> bool:
     )
 
 
-def _limit(tensor: Tensor) -> bool:
+def _limit(tensor: TensorSummary) -> bool:
     return tensor.elements == tensor.nonfinite == 1 and tensor.nans == 0
 
 
-def _place(tensor: Tensor) -> str:
+def _place(tensor: TensorSummary) -> str:
     first = tensor.first_nonfinite
     at = f", first at [{', '.join(map(str, first))}]" if first is not None else ""
     return f"{tensor.name} {tensor.nonfinite} of {tensor.elements}{at}"

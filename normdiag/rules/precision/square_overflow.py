@@ -80,7 +80,7 @@ class SquareOverflow(Rule):
             for norm in evidence.architecture.norms
             if seen.max_square.get(norm.id, 0.0) > limit
         ]
-        here = [each for each in squared if seen.squared_in.get(each.id) == FORMAT]
+        here = [each for each in squared if seen.square_formats.get(each.id) == FORMAT]
         is_run = (evidence.subject.dtype or "").removeprefix("torch.") == FORMAT
         if here:
             yield self._finding(evidence, here, limit, is_seen=True)

@@ -1,14 +1,14 @@
 from __future__ import annotations
 
-from normdiag.evidence.subject import Defaulted, Loading
+from normdiag.evidence.subject import OmittedSetting, Loading
 from tests.rules.builders import evidence, found, judged, one
 
-LOST = Defaulted(
+LOST = OmittedSetting(
     setting="use_parallel_residual",
     value="True",
-    other="False",
+    alternative="False",
     effect="layers is parallel-pre",
-    instead="layers is pre",
+    alternative_effect="layers is pre",
 )
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from normdiag.evidence.coverage import Coverage, Skipped, UnexplainedAdd
+from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
 from tests.rules.builders import evidence, found, judged, one, stack
 
 WHOLE = {"stacks": (stack(),)}
@@ -33,7 +33,7 @@ def test_many_become_one_finding() -> None:
 def test_unattached_norms_and_what_was_skipped_are_information() -> None:
     coverage = Coverage(
         unexplained_norms=("pooler.norm",),
-        skipped=(Skipped(what="jacobians", why="an opaque kernel"),),
+        skipped=(SkippedMeasurement(what="jacobians", why="an opaque kernel"),),
     )
     norms, skipped = found(evidence(coverage=coverage, **WHOLE), "ND001")
     assert norms.severity == skipped.severity == "info"

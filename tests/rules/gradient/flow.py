@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.gradients import Clipping, Gradients, Loss, Trend
+from normdiag.evidence.gradients import Clipping, Gradients, Loss, GradientTrend
 from tests.rules.builders import STACK, adds, evidence, stack
 
 
@@ -17,10 +17,10 @@ def gradients(**given: Any) -> Gradients:
         "stream": stream,
         "ratio_last_first": 1.0,
         "ratios": {STACK: 1.0},
-        "trends": {STACK: Trend(rate=1.0, rate_error=0.001, total=1.0)},
+        "trends": {STACK: GradientTrend(rate=1.0, rate_error=0.001, total=1.0)},
         "groups": {"embed": 0.4, f"{STACK}.0": 0.6},
         "global_norm": 4.0,
-        "clipping": Clipping(at=1.0, factor=0.25, dominant=f"{STACK}.0"),
+        "clipping": Clipping(max_norm=1.0, factor=0.25, dominant_group=f"{STACK}.0"),
     }
     return Gradients(**{**sound, **given})
 
@@ -30,4 +30,4 @@ def flowing(**given: Any) -> Evidence:
 
 
 def trend(rate: float, total: float, error: float | None = 0.002) -> Evidence:
-    return flowing(trends={STACK: Trend(rate=rate, rate_error=error, total=total)})
+    return flowing(trends={STACK: GradientTrend(rate=rate, rate_error=error, total=total)})

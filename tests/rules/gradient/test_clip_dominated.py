@@ -7,7 +7,7 @@ import pytest
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.gradients import Clipping, Loss
-from normdiag.evidence.invariances import Invariances, ScaleFree
+from normdiag.evidence.invariances import Invariances, ScaleInvariantWeight
 from tests.rules.builders import found, one
 from tests.rules.gradient.flow import flowing
 
@@ -18,7 +18,7 @@ def dominated(share: float, total: float = 100.0, at: float = 1.0, **given: obje
     return flowing(
         groups={GROUP: share, "embed": 1 - share},
         global_norm=total,
-        clipping=Clipping(at=at, factor=min(1.0, at / total), dominant=GROUP),
+        clipping=Clipping(max_norm=at, factor=min(1.0, at / total), dominant_group=GROUP),
         **given,
     )
 
@@ -45,7 +45,7 @@ def test_the_rest_is_clipped_too() -> None:
         dominated(0.9999, at=20.0),  # a fifth, and the rest alone not at all: 5 times
         dominated(0.9999, loss=Loss(kind="random-projection", value=0.1, tokens=9)),
         flowing(groups={GROUP: 1.0}, global_norm=1e6),
-        flowing(global_norm=math.nan, clipping=Clipping(at=1.0, factor=math.nan, dominant=None)),
+        flowing(global_norm=math.nan, clipping=Clipping(max_norm=1.0, factor=math.nan, dominant_group=None)),
         flowing(global_norm=None, clipping=None, groups={}),
     ],
 )
@@ -56,10 +56,10 @@ def test_what_is_not_this_defect_is_silent(healthy: Evidence) -> None:
 def test_the_advice_names_the_smallest_weight_whose_scale_is_free() -> None:
     seen = dominated(0.9999)
     free = tuple(
-        ScaleFree(weight=f"{where}.weight", norm="layers.0.ln", frobenius=size)
+        ScaleInvariantWeight(weight=f"{where}.weight", norm="layers.0.ln", frobenius=size)
         for where, size in ((f"{GROUP}.w1", 8.0), (f"{GROUP}.w2", 0.008), ("layers.00.w", 1e-9))
     )
-    known = replace(seen.measurements, invariances=Invariances(scale_free=free))
+    known = replace(seen.measurements, invariances=Invariances(scale_invariant_weights=free))
     advice = one(replace(seen, measurements=known), "ND603").advice
     assert advice.startswith("scale up layers.0.w2.weight (norm 0.008): only layers.0.ln reads it")
     assert "drawn too small" in one(seen, "ND603").advice

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from normdiag.evidence.norm_inputs import Amplification
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.statistics import MedianMax
 from tests.rules.builders import evidence, found, measured, norms, one
 
 
@@ -18,7 +18,7 @@ def sizes(values: dict[int, tuple[float, float]], slopes: dict[int, float] | Non
         slope = (slopes or {}).get(norm.layer, 1.0)
         inputs[norm.id] = replace(
             seen,
-            jacobian=replace(seen.jacobian, sigma_max=Worst(median=median, max=largest)),
+            jacobian=replace(seen.jacobian, sigma_max=MedianMax(median=median, max=largest)),
             amplification=Amplification(median=1.0, max=slope, bound=1e6),
         )
     return evidence(norms=made, norm_inputs=inputs)

@@ -7,7 +7,7 @@ from tests.rules.builders import evidence, found, norms, one
 def bounded(*bounds: float, seen: float | None = None):
     sites = norms(len(bounds), role="qk")
     limits = {
-        norm.id: LogitBound(bound=bound, k_norm="k", scale=0.25, seen=seen)
+        norm.id: LogitBound(bound=bound, k_norm="k", scale=0.25, max_observed=seen)
         for norm, bound in zip(sites, bounds, strict=True)
     }
     return evidence(norms=sites, precision=Precision(formats={}, logit_bounds=limits))

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from normdiag.evidence.blocks import Block
-from normdiag.evidence.stream import Position
+from normdiag.evidence.blocks import BlockJacobian
+from normdiag.evidence.stream import TokenPosition
 from tests.rules.builders import adds, evidence, found, one, stack
 
 
-def block(kappa: float | None, span: str = "add", **given) -> Block:
+def block(kappa: float | None, span: str = "add", **given) -> BlockJacobian:
     fields = {
         "sigma_max": 2.0,
         "sigma_min": None if kappa is None else 2.0 / kappa,
@@ -16,11 +16,11 @@ def block(kappa: float | None, span: str = "add", **given) -> Block:
         "method": "dense",
         "error": 1e-6,
     }
-    token = Position(sequence=0, position=7)
-    return Block(span=span, token=token, kappa=kappa, **{**fields, **given})
+    token = TokenPosition(sequence=0, position=7)
+    return BlockJacobian(span=span, token=token, kappa=kappa, **{**fields, **given})
 
 
-def seen(blocks: dict[str, Block]):
+def seen(blocks: dict[str, BlockJacobian]):
     return evidence(adds=adds(8), stacks=(stack(8),), blocks=blocks)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from normdiag.evidence.architecture import Gain
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.statistics import MedianMax
 from tests.rules.builders import evidence, found, judged, measured, norms, one
 
 DEAD = Gain(rms=0.6, min_abs=4.8e-33, max_abs=0.8, zeros=0, nonfinite=0, dead=3)
@@ -17,7 +17,7 @@ def kappas(values: dict[int, float | None], **given):
     inputs = {}
     for norm in made:
         seen, kappa = measured(1e-5), values.get(norm.layer, 5.0)
-        worst = None if kappa is None else Worst(median=kappa, max=2 * kappa)
+        worst = None if kappa is None else MedianMax(median=kappa, max=2 * kappa)
         inputs[norm.id] = replace(seen, jacobian=replace(seen.jacobian, kappa=worst))
     return evidence(norms=made, norm_inputs=inputs)
 

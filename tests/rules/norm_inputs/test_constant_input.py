@@ -75,7 +75,7 @@ def test_padding_without_an_epsilon_is_an_error() -> None:
 
 def test_few_groups_are_named() -> None:
     made = norms(1, kind="groupnorm", eps=1e-5)
-    seen = measured(1e-5, tokens=16, constant=3, constant_places=(2, 3, 11))
+    seen = measured(1e-5, tokens=16, constant=3, constant_indices=(2, 3, 11))
     finding = one(evidence(norms=made, norm_inputs={made[0].id: seen}), "ND302")
     assert "3 of 16 groups constant" in finding.message
     assert finding.message.endswith("at layers.0.norm, groups 2, 3, 11")

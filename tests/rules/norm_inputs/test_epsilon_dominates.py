@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from normdiag.evidence.norm_inputs import NormMeasurement
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.statistics import MedianMax
 from tests.rules.builders import evidence, found, measured, norms, one
 
 
@@ -50,13 +50,13 @@ def only(seen: NormMeasurement, **norm_fields):
 
 
 def test_the_typical_token_decides_and_not_the_worst() -> None:
-    seen = replace(measured(0.01), eps_share=Worst(median=0.01, max=1.0))
+    seen = replace(measured(0.01), eps_share=MedianMax(median=0.01, max=1.0))
     assert found(only(seen), "ND301") == ()
 
 
 def test_what_is_not_a_number_is_no_finding() -> None:
     """0/0 where epsilon and the input are zero: that is ND302's finding."""
-    seen = replace(measured(0.5), eps_share=Worst(median=math.nan, max=math.nan))
+    seen = replace(measured(0.5), eps_share=MedianMax(median=math.nan, max=math.nan))
     assert found(only(seen, eps=0.0), "ND301") == ()
 
 
@@ -77,7 +77,7 @@ def at_some(dominated: int, constant: int = 0, share: float = 1e-5, **given):
     made = norms(8, eps=1e-5, **given)
     inputs = {norm.id: measured(share if norm.layer == 3 else 1e-5, tokens=20) for norm in made}
     odd = inputs["layers.3.norm"]
-    inputs["layers.3.norm"] = replace(odd, dominated=dominated, constant=constant)
+    inputs["layers.3.norm"] = replace(odd, eps_dominated=dominated, constant=constant)
     return evidence(norms=made, norm_inputs=inputs)
 
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from normdiag.evidence.stream import Position
+from normdiag.evidence.stream import TokenPosition
 from tests import factories
 from tests.rules.builders import adds, evidence, found, one, stack
 
@@ -17,7 +17,7 @@ def stream(largest: dict[int, tuple[float, float]], layers: int = 32):
             max_abs=largest.get(add.layer, (2.0, 0.2))[0],
             median_abs=largest.get(add.layer, (2.0, 0.2))[1],
             max_channel=1415,
-            max_token=Position(sequence=1, position=0),
+            max_token=TokenPosition(sequence=1, position=0),
         )
         for add in written
     }

@@ -13,7 +13,7 @@ def seen(shares: list[float | None], **given) -> Evidence:
     return evidence(
         norms=made,
         norm_inputs={
-            norm.id: factories.norm_measurement(channel_share=share, share_channel=7)
+            norm.id: factories.norm_measurement(channel_share=share, dominant_channel=7)
             for norm, share in zip(made, shares, strict=True)
         },
     )

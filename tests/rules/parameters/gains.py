@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.measure.passes.learned import summary
+from normdiag.measure.passes.learned_values import summarise_gain
 from tests.rules.builders import evidence, measured, norms
 
 
@@ -15,7 +15,7 @@ def with_gains(gains: dict[int, torch.Tensor], layers: int = 8, offset: float = 
     """Layer -> its norm's gain; ones elsewhere."""
     made = norms(layers, kind="rmsnorm")
     made = tuple(
-        replace(norm, gain=summary(gains.get(norm.layer, torch.ones(64)).double(), offset))
+        replace(norm, gain=summarise_gain(gains.get(norm.layer, torch.ones(64)).double(), offset))
         for norm in made
     )
     return evidence(norms=made, norm_inputs={norm.id: measured(1e-5) for norm in made})

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from normdiag.evidence.weights import StaticPass, Tensor
+from normdiag.evidence.weights import StaticPass, TensorSummary
 from tests.rules.builders import evidence, found, one
 
 
@@ -8,7 +8,7 @@ def tensor(name: str, nonfinite: int, shape: tuple[int, ...] = (64,), zeros: int
     elements = 1
     for size in shape:
         elements *= size
-    return Tensor(
+    return TensorSummary(
         name=name,
         shape=shape,
         dtype="F32",
@@ -21,9 +21,9 @@ def tensor(name: str, nonfinite: int, shape: tuple[int, ...] = (64,), zeros: int
     )
 
 
-def stored(*noted: Tensor, mode: str = "run"):
+def stored(*noted: TensorSummary, mode: str = "run"):
     total = sum(each.nonfinite for each in noted)
-    weights = StaticPass(tensors=9, elements=999, nonfinite=total, dtypes={"F32": 9}, noted=noted)
+    weights = StaticPass(tensors=9, elements=999, nonfinite=total, dtypes={"F32": 9}, flagged=noted)
     return evidence(subject={"mode": mode}, weights=weights)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from normdiag.evidence.stream import HeadInput
-from normdiag.evidence.subject import Probe
+from normdiag.evidence.subject import InputSummary
 from tests import factories
 from tests.rules.builders import adds, evidence, found, norms, one, stack
 
@@ -13,7 +13,7 @@ def bare(
 ):
     """A stack of four layers without a final norm."""
     shape = {"final_norm": None, "placement": placement, "read_by": read_by, **given}
-    subject = {"probe": Probe(kind=kind, sequences=1, tokens=16)}
+    subject = {"probe": InputSummary(kind=kind, sequences=1, tokens=16)}
     return evidence(
         stacks=(stack(4, **shape),),
         adds=adds(4, placement=placement),

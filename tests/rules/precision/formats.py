@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.precision import Format, Precision
+from normdiag.evidence.precision import FormatHeadroom, Precision
 from normdiag.evidence.weights import StaticPass
 from tests.rules.builders import adds, evidence, norms, stack
 
@@ -16,17 +16,17 @@ def made(
     """Eight layers, one norm and one add each; `half` are fields of the 16-bit formats."""
     empty = {
         "headroom": None,
-        "tightest": None,
+        "headroom_site": None,
         "square_headroom": None,
-        "tightest_square": None,
-        "swallowed": {},
+        "square_headroom_site": None,
+        "absorbed_updates": {},
     }
     formats = {
-        name: Format(**{**empty, "largest": largest, **(half or {})})
+        name: FormatHeadroom(**{**empty, "largest": largest, **(half or {})})
         for name, largest in LARGEST.items()
     }
     measurements = {k: given.pop(k) for k in ("first_nonfinite",) if k in given}
-    weights = StaticPass(tensors=4, elements=9, nonfinite=0, dtypes={stored: 4}, noted=())
+    weights = StaticPass(tensors=4, elements=9, nonfinite=0, dtypes={stored: 4}, flagged=())
     return evidence(
         subject={"dtype": run},
         norms=norms(8),

@@ -6,7 +6,7 @@ import pytest
 
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.precision import Remedy
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.statistics import MedianMax
 from tests.rules.builders import found, one
 from tests.rules.precision.formats import at, made
 
@@ -67,7 +67,7 @@ def remedied(**given) -> str:
 
 
 def test_the_remedy_is_a_number() -> None:
-    advice = remedied(factor=0.25, eps_share=Worst(median=0.001, max=0.0018))
+    advice = remedied(factor=0.25, eps_share=MedianMax(median=0.001, max=0.0018))
     assert "to the stream of layers by 0.25 = 2^-2" in advice
     assert "eps share at most 0.0018; unchanged with epsilon times 2^-4" in advice
     assert "in float32 from layer 5 on" in advice

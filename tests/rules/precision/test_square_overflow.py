@@ -11,7 +11,7 @@ AT = ("layers.2.norm", "layers.3.norm")
 def squares(value: float, squared_in: str, **given):
     return made(
         max_square=dict.fromkeys(AT, value),
-        squared_in=dict.fromkeys(AT, squared_in),
+        square_formats=dict.fromkeys(AT, squared_in),
         max_abs={AT[0]: 300.0, AT[1]: 280.0},
         **given,
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from normdiag.evidence.statistics import Typical
+from normdiag.evidence.statistics import MeanMedianMax
 from normdiag.evidence.stream import Growth
 from tests import factories
 from tests.rules.builders import adds, evidence, found, judged, one, stack
@@ -22,7 +22,7 @@ def grown(layers: int = 32, placement: str = "pre", sizes: list[float] | None = 
     }
     written = adds(layers)
     stream = {
-        add.id: factories.add_measurement(out_norm=Typical(mean=1.0, median=size, max=1.0))
+        add.id: factories.add_measurement(out_norm=MeanMedianMax(mean=1.0, median=size, max=1.0))
         for add, size in zip(written, sizes or [1.3**k for k in range(layers)], strict=True)
     }
     return evidence(

@@ -18,8 +18,8 @@ def alike(cosines: list[float | None], rank: float | None = 1.2) -> Evidence:
         stack="layers",
         layer=layers - 1,
         tokens=64,
-        influence=0.0,
-        angular=0.0,
+        block_influence=0.0,
+        angular_distance=0.0,
         effective_rank=rank,
         stable_rank=1.0,
     )

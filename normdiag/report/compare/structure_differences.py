@@ -8,7 +8,7 @@ from normdiag.evidence.architecture import Norm, ResidualAdd, Scale, Stack
 from normdiag.findings import Severity
 from normdiag.report.compare.comparison import Difference, Kind
 from normdiag.report.compare.rounding import Rounding
-from normdiag.report.compare.sides import Found, Sides, folded
+from normdiag.report.compare.report_pair import Found, Sides, folded
 
 
 def built(sides: Sides) -> list[Difference]:

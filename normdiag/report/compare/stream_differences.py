@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from normdiag.evidence.differences import AddApart, Apart
-from normdiag.evidence.statistics import Typical
+from normdiag.evidence.differences import AddDifference, RelativeDifference
+from normdiag.evidence.statistics import MeanMedianMax
 from normdiag.evidence.stream import AddMeasurement
 from normdiag.report.compare.comparison import Difference, Parting, SiteApart, Where
-from normdiag.report.compare.sides import Sides, named
+from normdiag.report.compare.report_pair import Sides, named
 
 _ONE_TOKEN = 30.0
 """Of the tolerance: some tokens are rounded much worse than most (in a real model of 60 adds, those
@@ -29,7 +29,7 @@ def sites(sides: Sides, *, by_values: bool) -> Iterator[SiteApart]:
             yield _site((a.id, b.id), lengths, tolerance, None)
 
 
-def _site(ids: tuple[str, str], apart: AddApart, tolerance: float, tokens: int | None) -> SiteApart:
+def _site(ids: tuple[str, str], apart: AddDifference, tolerance: float, tokens: int | None) -> SiteApart:
     return SiteApart(
         a=ids[0],
         b=ids[1],
@@ -41,8 +41,8 @@ def _site(ids: tuple[str, str], apart: AddApart, tolerance: float, tokens: int |
     )
 
 
-def _lengths(a: AddMeasurement, b: AddMeasurement) -> AddApart:
-    return AddApart(
+def _lengths(a: AddMeasurement, b: AddMeasurement) -> AddDifference:
+    return AddDifference(
         tokens=a.tokens,
         skip=_length(a.skip_norm, b.skip_norm),
         branch=_length(a.branch_norm, b.branch_norm),
@@ -50,11 +50,11 @@ def _lengths(a: AddMeasurement, b: AddMeasurement) -> AddApart:
     )
 
 
-def _length(a: Typical, b: Typical) -> Apart:
+def _length(a: MeanMedianMax, b: MeanMedianMax) -> RelativeDifference:
     """Of lengths: `max` is that of the longest token, the last what one factor does not explain."""
     ratios = [_ratio(x, y) for x, y in ((a.mean, b.mean), (a.median, b.median), (a.max, b.max))]
     factor = ratios[1]
-    return Apart(
+    return RelativeDifference(
         median=max(abs(ratio - 1.0) for ratio in ratios[:2]),
         max=abs(ratios[2] - 1.0),
         factor=factor,
@@ -87,7 +87,7 @@ def parting(stream: tuple[SiteApart, ...]) -> Parting | None:
     return None
 
 
-def _what_first(site: SiteApart) -> Iterator[tuple[Where, Apart]]:
+def _what_first(site: SiteApart) -> Iterator[tuple[Where, RelativeDifference]]:
     """In the order of causes. A branch that differs counts where the sum does, too."""
     yield "skip", site.skip
     if _is_beyond(site.out, site.tolerance):
@@ -95,12 +95,12 @@ def _what_first(site: SiteApart) -> Iterator[tuple[Where, Apart]]:
         yield "out", site.out
 
 
-def _is_beyond(apart: Apart, tolerance: float) -> bool:
+def _is_beyond(apart: RelativeDifference, tolerance: float) -> bool:
     """At half of the tokens, or very much at one."""
     return apart.median > tolerance or apart.max > _ONE_TOKEN * tolerance
 
 
-def _error(apart: Apart, tolerance: float) -> float:
+def _error(apart: RelativeDifference, tolerance: float) -> float:
     return apart.median if apart.median > tolerance else apart.max
 
 

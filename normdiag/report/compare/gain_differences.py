@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 
 from normdiag.evidence.architecture import Gain, Norm
-from normdiag.evidence.differences import VectorApart
+from normdiag.evidence.differences import VectorDifference
 from normdiag.report.compare.rounding import Rounding
-from normdiag.report.compare.sides import Found
+from normdiag.report.compare.report_pair import Found
 
 
-def difference(a: Norm, b: Norm, seen: VectorApart | None, rounding: Rounding) -> Found | None:
+def difference(a: Norm, b: Norm, seen: VectorDifference | None, rounding: Rounding) -> Found | None:
     """None where the gains are the same up to rounding; no gain is one of ones."""
     ids, tolerance = (a.id, b.id), rounding.parameter
     x, y = a.gain, b.gain
@@ -39,7 +39,7 @@ def difference(a: Norm, b: Norm, seen: VectorApart | None, rounding: Rounding) -
     return Found("gain", "warning", ids, "the gain differs", apart, tolerance, detail)
 
 
-def largest(seen: VectorApart) -> str:
+def largest(seen: VectorDifference) -> str:
     """Where two vectors differ most."""
     return (
         f"max relative {seen.max_relative:.3g} at channel {seen.channel}: {seen.a:.6g} in A, "

@@ -1,4 +1,4 @@
-"""ND703 swallowed-update."""
+"""ND703 absorbed-update."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from normdiag.rules.site import Site, ids, see, site, where, worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
-class SwallowedUpdate(Rule):
+class AbsorbedUpdate(Rule):
     """Most of what the branches write is rounded away: x + u is x in the model's format.
 
     ## What it does
@@ -57,7 +57,7 @@ class SwallowedUpdate(Rule):
     """
 
     code = "ND703"
-    name = "swallowed-update"
+    name = "absorbed-update"
     since = "0.1"
     needs = ("measurements.precision",)
     thresholds = (
@@ -81,14 +81,14 @@ class SwallowedUpdate(Rule):
             high=1.0,
         ),
     )
-    fires_on = "sample_models/swallowed_update.py:build"
-    silent_on = "sample_models/swallowed_update.py:build_healthy"
+    fires_on = "sample_models/absorbed_update.py:build"
+    silent_on = "sample_models/absorbed_update.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per format and stack."""
         known = measured(evidence).formats
         for name in sorted(formats(evidence) & {"float16", "bfloat16"} & known.keys()):
-            shares = known[name].swallowed
+            shares = known[name].absorbed_updates
             for stack in evidence.architecture.stacks:
                 adds = [a for a in evidence.architecture.residual_adds if a.stack == stack.id]
                 lost = [

@@ -1,4 +1,4 @@
-"""ND303 offset-destroyed."""
+"""ND303 mean-dominated-input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NARROW = 8
 """Below so many features a large mean is chance."""
 
 
-class OffsetDestroyed(Rule):
+class MeanDominatedInput(Rule):
     """A LayerNorm takes nearly all of its input away, since it is one constant over all features.
 
     ## What it does
@@ -62,7 +62,7 @@ class OffsetDestroyed(Rule):
     """
 
     code = "ND303"
-    name = "offset-destroyed"
+    name = "mean-dominated-input"
     since = "0.1"
     needs = ("measurements.norms",)
     thresholds = (

@@ -7,7 +7,7 @@ from tests.rules.precision.formats import at, made
 
 
 def lost(*layers: int, share: float = 0.9, run: str = "bfloat16", stored: str = "bfloat16"):
-    return made(run=run, stored=stored, half={"swallowed": at(*layers, value=share)})
+    return made(run=run, stored=stored, half={"absorbed_updates": at(*layers, value=share)})
 
 
 def test_a_good_part_of_a_stack_is_a_warning() -> None:
@@ -24,7 +24,7 @@ def test_a_single_add_is_told_for_information() -> None:
 
 def test_the_worst_comes_first() -> None:
     seen = made(
-        run="bfloat16", half={"swallowed": at(1, value=0.8) | at(2, value=0.95)}, stored="bfloat16"
+        run="bfloat16", half={"absorbed_updates": at(1, value=0.8) | at(2, value=0.95)}, stored="bfloat16"
     )
     finding = one(seen, "ND703")
     assert finding.ids == ("layers.2/add#0", "layers.1/add#0")

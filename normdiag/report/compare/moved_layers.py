@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from normdiag.report.compare.comparison import Difference
 from normdiag.report.compare.fingerprints import Fingerprint, alike, fingerprints
-from normdiag.report.compare.sides import Sides
+from normdiag.report.compare.report_pair import Sides
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,13 @@ import pytest
 
 from normdiag.evidence.stream import Closure, Growth, HeadInput
 from normdiag.evidence.weights import StaticPass
-from normdiag.rules.needs import Need, absent
+from normdiag.rules.requirements import Need, absent
 from tests import factories
 from tests.rules.builders import adds, evidence, measured, norms, stack
 
 BUILT = {"norms": norms(1), "adds": adds(1), "stacks": (stack(1),)}
 GROWTH = Growth(law="constant", rate=None, rate_error=None, confidence=0.9, total=1.0)
-WEIGHTS = StaticPass(tensors=1, elements=1, nonfinite=0, dtypes={}, noted=())
+WEIGHTS = StaticPass(tensors=1, elements=1, nonfinite=0, dtypes={}, flagged=())
 
 
 def why(need: Need, mode: str = "run", **given) -> str | None:

@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterator
 
 from normdiag.evidence.architecture import Norm
-from normdiag.report.compare import gains
+from normdiag.report.compare import gain_differences
 from normdiag.report.compare.comparison import Difference
-from normdiag.report.compare.moved import Moved
-from normdiag.report.compare.sides import Found, Sides, folded
+from normdiag.report.compare.moved_layers import Moved
+from normdiag.report.compare.report_pair import Found, Sides, folded
 
 
 def learned(sides: Sides, moved: Moved) -> list[Difference]:
@@ -21,7 +21,7 @@ def learned(sides: Sides, moved: Moved) -> list[Difference]:
 
 
 def _norm(sides: Sides, a: Norm, b: Norm) -> Iterator[Found]:
-    gain = gains.difference(a, b, sides.seen.gains.get(a.id), sides.rounding)
+    gain = gain_differences.difference(a, b, sides.seen.gains.get(a.id), sides.rounding)
     if gain is not None:
         yield gain
     if (a.bias_rms or 0.0) == (b.bias_rms or 0.0) == 0.0:
@@ -31,7 +31,7 @@ def _norm(sides: Sides, a: Norm, b: Norm) -> Iterator[Found]:
     text = "the bias differs"
     if seen is not None:
         if seen.max_relative > tolerance:
-            detail = gains.largest(seen)
+            detail = gain_differences.largest(seen)
             yield Found("bias", "warning", ids, text, seen.max_relative, tolerance, detail)
         return
     x, y = a.bias_rms or 0.0, b.bias_rms or 0.0
