@@ -21,6 +21,11 @@ class Batch:
     """What each token reads as, or its position where nothing can tell."""
     special: tuple[tuple[bool, ...], ...] = ()
 
+    @property
+    def named_arguments(self) -> dict[str, Any]:
+        """The arguments of forward by name; those given by position are "argument 0" and so on."""
+        return {f"argument {i}": value for i, value in enumerate(self.args)} | self.inputs
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeOptions:

@@ -14,21 +14,21 @@ from normdiag.inputs.requirements import (
     needed_inputs,
 )
 from normdiag.inputs.synthetic_inputs import cannot_guess
-from normdiag.loading.interface import Runnable
+from normdiag.loading.interface import LoadedModel
 
 _SHAPE = (2, 16)
 """Sequences and tokens."""
 
 
-def authors_inputs(runnable: Runnable) -> Any | None:
+def authors_inputs(runnable: LoadedModel) -> Any | None:
     """What the factory returned beside the module, or the module's `example_inputs`."""
-    if runnable.inputs is not None:
-        return runnable.inputs
+    if runnable.author_inputs is not None:
+        return runnable.author_inputs
     own: Any = getattr(runnable.model, "example_inputs", None)
     return own() if callable(own) else own
 
 
-def guessed_input(runnable: Runnable, seed: int) -> tuple[torch.Tensor, str]:
+def guessed_input(runnable: LoadedModel, seed: int) -> tuple[torch.Tensor, str]:
     """A seeded tensor for the only argument of forward, and the weight it was guessed from.
 
     Token ids (2, 16) where the first weight is an embedding, else noise (2, 16, features).
@@ -49,7 +49,7 @@ def guessed_input(runnable: Runnable, seed: int) -> tuple[torch.Tensor, str]:
     return noise, f"seeded noise of shape {shape}, as the first weight, of {first.path}, takes it"
 
 
-def _only_argument(runnable: Runnable) -> str:
+def _only_argument(runnable: LoadedModel) -> str:
     needed = needed_inputs(runnable.model)
     if len(needed) > 1:
         raise RunError(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from normdiag.inputs.requirements import first_weight, max_positions, setting
-from normdiag.loading.interface import Runnable
+from normdiag.inputs.requirements import first_weight, max_positions, config_value
+from normdiag.loading.interface import LoadedModel
 
 FRAMES = 64
 _IMAGE_SIZE = 224
@@ -30,7 +30,7 @@ class Example:
     time: int = 0
 
 
-def example_of(runnable: Runnable, name: str) -> Example | None:
+def example_of(runnable: LoadedModel, name: str) -> Example | None:
     """The shape of what `name` takes; None where neither configuration nor weights tell."""
     tell = _TELLERS.get(name)
     return None if tell is None else tell(runnable)
@@ -50,40 +50,40 @@ class Patches:
         return prod(self.grid)
 
 
-def patches_of(runnable: Runnable) -> Patches | None:
+def patches_of(runnable: LoadedModel) -> Patches | None:
     """The patches of the smallest square image that has several of them after merging."""
     config = runnable.config
-    side = setting(config, "patch_size")
-    merged = setting(config, "spatial_merge_size", "merge_kernel_size", "merge_size") or 1
+    side = config_value(config, "patch_size")
+    merged = config_value(config, "spatial_merge_size", "merge_kernel_size", "merge_size") or 1
     if not isinstance(side, int):
         return None
     edge = _PATCHES * (merged if isinstance(merged, int) else merged[0])
-    channels = setting(config, "in_channels", "num_channels", "in_chans") or 3
-    depth = setting(config, "temporal_patch_size") or 1
+    channels = config_value(config, "in_channels", "num_channels", "in_chans") or 3
+    depth = config_value(config, "temporal_patch_size") or 1
     return Patches((1, edge, edge), channels * depth * side**2)
 
 
-def _image(runnable: Runnable) -> Example:
+def _image(runnable: LoadedModel) -> Example:
     """One image, or as many frames as a model that sees nothing but films states."""
     frames = getattr(runnable.config, "num_frames", None)
     return _film(runnable) if isinstance(frames, int) else Example(_picture(runnable))
 
 
-def _film(runnable: Runnable) -> Example:
-    frames = setting(runnable.config, "num_frames", "frames_per_clip") or _FILM
+def _film(runnable: LoadedModel) -> Example:
+    frames = config_value(runnable.config, "num_frames", "frames_per_clip") or _FILM
     return Example((frames, *_picture(runnable)))
 
 
-def _picture(runnable: Runnable) -> Shape:
+def _picture(runnable: LoadedModel) -> Shape:
     """Channels, height and width."""
     config = runnable.config
-    size = setting(config, "image_size", "img_size", "input_size", "crop_size", "anchor_image_size")
+    size = config_value(config, "image_size", "img_size", "input_size", "crop_size", "anchor_image_size")
     size = size or _IMAGE_SIZE
     height, width = (size, size) if isinstance(size, int) else list(size)[:2]
-    return (setting(config, "num_channels", "in_channels", "in_chans") or 3, height, width)
+    return (config_value(config, "num_channels", "in_channels", "in_chans") or 3, height, width)
 
 
-def _features(runnable: Runnable) -> Example | None:
+def _features(runnable: LoadedModel) -> Example | None:
     """Frames of a spectrum.
 
     Whisper's convolution halves the time, so it wants twice its positions, channels first. Other
@@ -93,10 +93,10 @@ def _features(runnable: Runnable) -> Example | None:
     config = runnable.config
     positions = max_positions(runnable.model, config) or 8 * FRAMES
     frames = min(4 * FRAMES, positions // 2)
-    mels, halves = setting(config, "num_mel_bins"), setting(config, "max_source_positions")
+    mels, halves = config_value(config, "num_mel_bins"), config_value(config, "max_source_positions")
     if mels and halves:
         return Example((mels, 2 * halves), time=1)
-    if (width := setting(config, *_FRAME_WIDTHS)) is not None:
+    if (width := config_value(config, *_FRAME_WIDTHS)) is not None:
         return Example((frames, width))
     first = first_weight(runnable.model)
     rank = 0 if first is None or first.is_table else first.weight.ndim
@@ -115,18 +115,18 @@ _FRAME_WIDTHS = (
 )
 
 
-def _samples(runnable: Runnable) -> Example | None:
+def _samples(runnable: LoadedModel) -> Example | None:
     """As many samples as the strided convolutions need for a number of frames."""
     config = runnable.config
-    kernels, strides = setting(config, "conv_kernel"), setting(config, "conv_stride")
+    kernels, strides = config_value(config, "conv_kernel"), config_value(config, "conv_stride")
     if isinstance(kernels, (list, tuple)) and isinstance(strides, (list, tuple)):
         length = FRAMES
         for kernel, stride in zip(reversed(kernels), reversed(strides), strict=True):
             length = (length - 1) * stride + kernel
         return Example((length,))
-    if ratios := setting(config, "upsampling_ratios"):  # a codec: down by them, and up again
-        return Example((setting(config, "audio_channels") or 1, FRAMES * prod(ratios)), time=1)
-    frames, mels = setting(config, "max_length"), setting(config, "num_mel_bins")
+    if ratios := config_value(config, "upsampling_ratios"):  # a codec: down by them, and up again
+        return Example((config_value(config, "audio_channels") or 1, FRAMES * prod(ratios)), time=1)
+    frames, mels = config_value(config, "max_length"), config_value(config, "num_mel_bins")
     if frames and mels:
         return Example((frames, mels))
     first = first_weight(runnable.model)
@@ -134,11 +134,11 @@ def _samples(runnable: Runnable) -> Example | None:
     return Example((_SECOND,)) if is_wave else None
 
 
-def _series(length: Callable[[Any], int | None]) -> Callable[[Runnable], Example | None]:
+def _series(length: Callable[[Any], int | None]) -> Callable[[LoadedModel], Example | None]:
     """Values over time, of one series or of several channels."""
 
-    def tell(runnable: Runnable) -> Example | None:
-        channels = setting(runnable.config, "num_input_channels", "input_size")
+    def tell(runnable: LoadedModel) -> Example | None:
+        channels = config_value(runnable.config, "num_input_channels", "input_size")
         steps = length(runnable.config)
         if steps is None:
             return None
@@ -148,11 +148,11 @@ def _series(length: Callable[[Any], int | None]) -> Callable[[Runnable], Example
     return tell
 
 
-def _times(length: Callable[[Any], int | None]) -> Callable[[Runnable], Example | None]:
+def _times(length: Callable[[Any], int | None]) -> Callable[[LoadedModel], Example | None]:
     """Features of the points in time themselves."""
 
-    def tell(runnable: Runnable) -> Example | None:
-        steps, width = length(runnable.config), setting(runnable.config, "num_time_features")
+    def tell(runnable: LoadedModel) -> Example | None:
+        steps, width = length(runnable.config), config_value(runnable.config, "num_time_features")
         return None if steps is None or width is None else Example((steps, width))
 
     return tell
@@ -160,26 +160,26 @@ def _times(length: Callable[[Any], int | None]) -> Callable[[Runnable], Example 
 
 def _past(config: Any) -> int | None:
     """The context, and before it as far as the lags reach back."""
-    context = setting(config, "context_length")
-    return None if context is None else context + max(setting(config, "lags_sequence") or [0])
+    context = config_value(config, "context_length")
+    return None if context is None else context + max(config_value(config, "lags_sequence") or [0])
 
 
 def _future(config: Any) -> int | None:
-    steps: int | None = setting(config, "prediction_length")
+    steps: int | None = config_value(config, "prediction_length")
     return steps
 
 
-def _detected(width: str) -> Callable[[Runnable], Example | None]:
+def _detected(width: str) -> Callable[[LoadedModel], Example | None]:
     """A few regions of an image that another model has found."""
 
-    def tell(runnable: Runnable) -> Example | None:
-        size = setting(runnable.config, width)
+    def tell(runnable: LoadedModel) -> Example | None:
+        size = config_value(runnable.config, width)
         return None if size is None else Example((_PATCHES, size))
 
     return tell
 
 
-_TELLERS: Mapping[str, Callable[[Runnable], Example | None]] = {
+_TELLERS: Mapping[str, Callable[[LoadedModel], Example | None]] = {
     "pixel_values": _image,
     "pixel_values_videos": _film,
     "input_features": _features,

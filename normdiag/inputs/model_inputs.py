@@ -10,10 +10,11 @@ from typing import Any
 import torch
 
 from normdiag.errors import UsageError
-from normdiag.evidence.subject import Probe
+from normdiag.evidence.subject import InputSummary
 from normdiag.inputs.batch import Batch, ProbeOptions
 from normdiag.inputs.example_inputs import authors_inputs, guessed_input
 from normdiag.inputs.multimodal_inputs import with_towers
+from normdiag.inputs.padding import token_mask
 from normdiag.inputs.requirements import (
     forward_parameters,
     main_input,
@@ -29,18 +30,18 @@ from normdiag.inputs.text_inputs import (
     user_ids,
     user_texts,
 )
-from normdiag.inputs.user_inputs import from_inputs, read_inputs
-from normdiag.loading.interface import Runnable, silent
-from normdiag.loading.library_output import quiet
+from normdiag.inputs.user_inputs import batches_from_inputs, read_inputs_file
+from normdiag.loading.interface import LoadedModel, silent
+from normdiag.loading.library_output import silence_libraries
 
-__all__ = ["Batch", "ProbeOptions", "build", "describe", "from_inputs", "read_inputs"]
+__all__ = ["Batch", "ProbeOptions", "build_inputs", "summarise_inputs", "batches_from_inputs", "read_inputs_file"]
 
 Told = tuple[str, int | None, str | None]
 """Kind, seed and note of a probe."""
-Built = tuple[tuple[Batch, ...], Probe, tuple[str, ...]]
+Built = tuple[tuple[Batch, ...], InputSummary, tuple[str, ...]]
 
 
-def build(runnable: Runnable, options: ProbeOptions) -> Built:
+def build_inputs(runnable: LoadedModel, options: ProbeOptions) -> Built:
     """The batches, what they are, and the special tokens that the tokenizer added.
 
     In this order: the user's ids or texts, what the module's author gives, the built-in texts
@@ -49,36 +50,36 @@ def build(runnable: Runnable, options: ProbeOptions) -> Built:
     cannot be given, RunError where no input can be made.
     """
     # Tokenizers warn of texts that are longer than the model; those are cut, and that is said.
-    with quiet(silent) if runnable.tokenizer is not None else nullcontext():
+    with silence_libraries(silent) if runnable.tokenizer is not None else nullcontext():
         return _build(runnable, options)
 
 
-def _build(runnable: Runnable, options: ProbeOptions) -> Built:
+def _build(runnable: LoadedModel, options: ProbeOptions) -> Built:
     if options.ids is not None or options.texts is not None:
         return _users(runnable, options)
     if (given := authors_inputs(runnable)) is not None:
-        made = from_inputs(given, model=runnable.model)
-        return made, describe(made, "inputs", note="the factory's own inputs"), ()
+        made = batches_from_inputs(given, model=runnable.model)
+        return made, summarise_inputs(made, "inputs", note="the factory's own inputs"), ()
     if options.chat:
         raise UsageError("a chat was asked for without a text", "give one: --text")
     name = main_input(runnable.model)
     if name is None:
         value, note = guessed_input(runnable, options.seed)
-        made = from_inputs(value, model=runnable.model)
+        made = batches_from_inputs(value, model=runnable.model)
         kind = "random" if value.is_floating_point() else "random-ids"
-        return made, describe(made, kind, seed=options.seed, note=note), ()
+        return made, summarise_inputs(made, kind, seed=options.seed, note=note), ()
     if name != "input_ids" and "input_ids" not in needed_inputs(runnable.model):
         made = (synthetic(runnable, name, options.seed),)
-        return made, describe(made, "random", seed=options.seed, note=f"noise as {name}"), ()
+        return made, summarise_inputs(made, "random", seed=options.seed, note=f"noise as {name}"), ()
     return _without_texts(runnable, options)
 
 
-def describe(
+def summarise_inputs(
     made: tuple[Batch, ...], kind: str, *, seed: int | None = None, note: str | None = None
-) -> Probe:
+) -> InputSummary:
     """What the batches are. Tokens that `attention_mask` leaves out are not counted."""
     texts = {row: text for b in made for row, text in zip(b.rows, b.texts, strict=False)}
-    return Probe(
+    return InputSummary(
         kind=kind,
         sequences=sum(len(batch.rows) for batch in made),
         tokens=sum(_tokens(batch) for batch in made),
@@ -96,7 +97,7 @@ def _digest(made: tuple[Batch, ...]) -> str | None:
     return f"{zlib.crc32(repr([batch.ids for batch in made]).encode()):08x}"
 
 
-def _users(runnable: Runnable, options: ProbeOptions) -> Built:
+def _users(runnable: LoadedModel, options: ProbeOptions) -> Built:
     if main_input(runnable.model) is not None and not _takes_ids(runnable):
         raise UsageError(
             f"{runnable.class_name} takes no token ids", "give what it takes with --inputs FILE"
@@ -120,7 +121,7 @@ def _users(runnable: Runnable, options: ProbeOptions) -> Built:
     return _of_sequences(runnable, options, sequences, (kind, None, note))
 
 
-def _without_texts(runnable: Runnable, options: ProbeOptions) -> Built:
+def _without_texts(runnable: LoadedModel, options: ProbeOptions) -> Built:
     sequences: list[Sequence] = []
     why: str | None = "no tokenizer"
     if runnable.tokenizer is not None:
@@ -137,12 +138,12 @@ def _without_texts(runnable: Runnable, options: ProbeOptions) -> Built:
         made = (first, *later)
     if note is not None:
         note = "; ".join(part for part in (probe.note, note) if part)
-        probe = describe(made, probe.kind, seed=probe.seed, note=note)
+        probe = summarise_inputs(made, probe.kind, seed=probe.seed, note=note)
     return made, probe, special
 
 
 def _of_sequences(
-    runnable: Runnable,
+    runnable: LoadedModel,
     options: ProbeOptions,
     sequences: list[Sequence],
     told: Told,
@@ -154,7 +155,7 @@ def _of_sequences(
     more = _beside(made[0]) if made else ""
     said = "; ".join(part for part in (note, more) if part) or None
     special = added_special_tokens(runnable, sequences)
-    return made, describe(made, kind, seed=seed, note=said), special
+    return made, summarise_inputs(made, kind, seed=seed, note=said), special
 
 
 def _beside(batch: Batch) -> str:
@@ -168,14 +169,14 @@ def _beside(batch: Batch) -> str:
     return "; ".join(parts)
 
 
-def _takes_ids(runnable: Runnable) -> bool:
+def _takes_ids(runnable: LoadedModel) -> bool:
     return "input_ids" in forward_parameters(runnable.model)
 
 
 def _tokens(batch: Batch) -> int:
-    mask: Any = batch.inputs.get("attention_mask")
-    if isinstance(mask, torch.Tensor) and mask.ndim == 2 and not mask.is_meta:
-        return int((mask != 0).sum())
+    mask = token_mask(batch)
+    if mask is not None:
+        return int(mask.sum())
     if batch.ids is not None:
         return sum(map(len, batch.ids))
     for value in (*batch.args, *batch.inputs.values()):

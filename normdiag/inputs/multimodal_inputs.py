@@ -18,12 +18,12 @@ from normdiag.inputs.requirements import (
     embedding_rows,
     forward_parameters,
     max_positions,
-    setting,
+    config_value,
 )
 from normdiag.inputs.synthetic_inputs import noise_for
 from normdiag.inputs.text_inputs import token_texts
-from normdiag.loading.describe_exception import cause
-from normdiag.loading.interface import Runnable
+from normdiag.loading.describe_exception import describe_exception
+from normdiag.loading.interface import LoadedModel
 
 _TEXT = 8
 """Tokens of text beside those that stand for what the towers read."""
@@ -62,7 +62,7 @@ _KINDS = (
 )
 
 
-def with_towers(runnable: Runnable, seed: int) -> tuple[Batch | None, str | None]:
+def with_towers(runnable: LoadedModel, seed: int) -> tuple[Batch | None, str | None]:
     """One sequence with all that the model's other towers read, and what is to be said of it.
 
     How many tokens an image stands for is asked of the model itself, and the sequence is tried
@@ -96,19 +96,19 @@ class _Made:
     told: tuple[str, ...]
 
 
-def _reads(runnable: Runnable, kind: _Kind) -> bool:
+def _reads(runnable: LoadedModel, kind: _Kind) -> bool:
     return (
         hasattr(runnable.model, kind.reader)
         and kind.argument in forward_parameters(runnable.model)
-        and setting(runnable.config, *kind.tokens) is not None
+        and config_value(runnable.config, *kind.tokens) is not None
     )
 
 
 def _why(error: Exception) -> str:
-    return error.what if isinstance(error, NormdiagError) else cause(error)
+    return error.what if isinstance(error, NormdiagError) else describe_exception(error)
 
 
-def _tried(runnable: Runnable, kinds: tuple[_Kind, ...], seed: int) -> _Made:
+def _tried(runnable: LoadedModel, kinds: tuple[_Kind, ...], seed: int) -> _Made:
     with torch.no_grad(), torch.random.fork_rng(devices=[]), _in_eval_mode(runnable.model):
         made = _sequence(runnable, kinds, seed)
         runnable.model(**made.batch.inputs)
@@ -128,7 +128,7 @@ def _in_eval_mode(model: nn.Module) -> Iterator[None]:
             module.training = True
 
 
-def _sequence(runnable: Runnable, kinds: tuple[_Kind, ...], seed: int) -> _Made:
+def _sequence(runnable: LoadedModel, kinds: tuple[_Kind, ...], seed: int) -> _Made:
     taken = forward_parameters(runnable.model)
     ids = _text(runnable, seed)
     inputs: dict[str, Any] = {}
@@ -140,7 +140,7 @@ def _sequence(runnable: Runnable, kinds: tuple[_Kind, ...], seed: int) -> _Made:
         if kind.is_listed:
             noise[kind.argument] = noise[kind.argument].unsqueeze(1)
         count = _vectors(read(**noise))
-        ids[1:1] = [int(setting(runnable.config, *kind.tokens) or 0)] * count
+        ids[1:1] = [int(config_value(runnable.config, *kind.tokens) or 0)] * count
         numbers[1:1] = [kind.number] * count
         inputs |= {name: value for name, value in noise.items() if name in taken}
         told.append(f"{kind.what} ({count} tokens)")
@@ -163,10 +163,10 @@ def _sequence(runnable: Runnable, kinds: tuple[_Kind, ...], seed: int) -> _Made:
     return _Made(batch, kinds, tuple(told))
 
 
-def _text(runnable: Runnable, seed: int) -> list[int]:
+def _text(runnable: LoadedModel, seed: int) -> list[int]:
     """Seeded token ids, none of which stands for something else than text."""
-    rows = embedding_rows(runnable.model) or setting(runnable.config, "vocab_size") or 2
-    stand_ins = {setting(runnable.config, *kind.tokens) for kind in _KINDS}
+    rows = embedding_rows(runnable.model) or config_value(runnable.config, "vocab_size") or 2
+    stand_ins = {config_value(runnable.config, *kind.tokens) for kind in _KINDS}
     order = torch.randperm(min(rows, 1000), generator=torch.Generator().manual_seed(seed))
     return [i for i in order.tolist() if i not in stand_ins][:_TEXT]
 

@@ -55,7 +55,7 @@ def forward_parameters(model: nn.Module) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in parameters.items() if p.kind not in open_ended}
 
 
-def setting(config: Any, *names: str) -> Any | None:
+def config_value(config: Any, *names: str) -> Any | None:
     """The first of `names` that the configuration, or a part of it, has a value for."""
     for part in _parts(config):
         for name in names:

@@ -17,10 +17,10 @@ from normdiag.inputs.requirements import (
     embedding_rows,
     forward_parameters,
     needed_inputs,
-    setting,
+    config_value,
 )
 from normdiag.inputs.text_inputs import shifted
-from normdiag.loading.interface import Runnable
+from normdiag.loading.interface import LoadedModel
 
 _BATCH = 2
 _DECODER_LENGTH = 16
@@ -36,7 +36,7 @@ _GRIDS = {
 }
 
 
-def synthetic(runnable: Runnable, name: str, seed: int) -> Batch:
+def synthetic(runnable: LoadedModel, name: str, seed: int) -> Batch:
     """Noise for the input `name`, with ids for a decoder beside it where there is one.
 
     Raises RunError, naming the argument, where its shape cannot be told from the model.
@@ -50,14 +50,14 @@ def synthetic(runnable: Runnable, name: str, seed: int) -> Batch:
     return _with_needed(runnable, Batch(inputs=inputs, rows=tuple(range(_BATCH))), seed)
 
 
-def beside_text(runnable: Runnable, batch: Batch, seed: int) -> Batch:
+def beside_text(runnable: LoadedModel, batch: Batch, seed: int) -> Batch:
     """`batch` with noise for what forward needs beside text, and for a second tower (CLIP's).
 
     A language model that reads images stands images in for tokens of its text, so text alone runs.
     """
     config, taken = runnable.config, forward_parameters(runnable.model)
-    sees = setting(config, "patch_size", "image_size") is not None
-    in_text = setting(config, "image_token_id", "image_token_index") is not None
+    sees = config_value(config, "patch_size", "image_size") is not None
+    in_text = config_value(config, "image_token_id", "image_token_index") is not None
     batch = _with_needed(runnable, batch, seed)
     batch = replace(batch, inputs=batch.inputs | _companions(runnable, "input_ids", batch, seed))
     if "bbox" in taken and "input_ids" in batch.inputs:
@@ -71,7 +71,7 @@ def beside_text(runnable: Runnable, batch: Batch, seed: int) -> Batch:
 
 
 def noise_for(
-    runnable: Runnable, name: str, wanted: Mapping[str, inspect.Parameter], rows: int, seed: int
+    runnable: LoadedModel, name: str, wanted: Mapping[str, inspect.Parameter], rows: int, seed: int
 ) -> dict[str, torch.Tensor]:
     """Noise for `name`, with its mask (all set) or grid where `wanted` has one.
 
@@ -97,7 +97,7 @@ def noise_for(
     return made
 
 
-def cannot_guess(runnable: Runnable, name: str) -> RunError:
+def cannot_guess(runnable: LoadedModel, name: str) -> RunError:
     """The error that names the input that has to be given, and how."""
     return RunError(
         f"{runnable.class_name} takes {name!r}, and nothing says what shape it has",
@@ -110,7 +110,7 @@ def _insists(parameter: inspect.Parameter) -> bool:
     return parameter.default is parameter.empty
 
 
-def _with_needed(runnable: Runnable, batch: Batch, seed: int) -> Batch:
+def _with_needed(runnable: LoadedModel, batch: Batch, seed: int) -> Batch:
     inputs = dict(batch.inputs)
     for name in list(inputs):
         inputs |= _companions(runnable, name, batch, seed)
@@ -121,7 +121,7 @@ def _with_needed(runnable: Runnable, batch: Batch, seed: int) -> Batch:
     return replace(batch, inputs=inputs)
 
 
-def _companions(runnable: Runnable, name: str, batch: Batch, seed: int) -> dict[str, torch.Tensor]:
+def _companions(runnable: LoadedModel, name: str, batch: Batch, seed: int) -> dict[str, torch.Tensor]:
     taken = forward_parameters(runnable.model)
     made: dict[str, torch.Tensor] = {}
     for other in _COMPANIONS.get(name, ()):
@@ -131,14 +131,14 @@ def _companions(runnable: Runnable, name: str, batch: Batch, seed: int) -> dict[
     return made
 
 
-def _noise(runnable: Runnable, shape: tuple[int, ...], rows: int, seed: int) -> torch.Tensor:
+def _noise(runnable: LoadedModel, shape: tuple[int, ...], rows: int, seed: int) -> torch.Tensor:
     dtype, device = dtype_and_device(runnable.model)
     generator = torch.Generator().manual_seed(seed)
     return torch.randn((rows, *shape), generator=generator).to(device=device, dtype=dtype)
 
 
 def _cut(
-    runnable: Runnable, names: tuple[str, str], patches: Patches, rows: int, seed: int
+    runnable: LoadedModel, names: tuple[str, str], patches: Patches, rows: int, seed: int
 ) -> dict[str, torch.Tensor]:
     """The patches of all images in one row, and the grid of each."""
     values = _noise(runnable, (patches.width,), rows * patches.count, seed)
@@ -146,7 +146,7 @@ def _cut(
     return dict(zip(names, (values, grids), strict=True))
 
 
-def _listed(runnable: Runnable, patches: Patches, rows: int, seed: int) -> dict[str, torch.Tensor]:
+def _listed(runnable: LoadedModel, patches: Patches, rows: int, seed: int) -> dict[str, torch.Tensor]:
     """The patches of each image by itself, which of them are there, and their grid."""
     values = _noise(runnable, (patches.count, patches.width), rows, seed)
     return {
@@ -156,16 +156,16 @@ def _listed(runnable: Runnable, patches: Patches, rows: int, seed: int) -> dict[
     }
 
 
-def _boxes(runnable: Runnable, ids: torch.Tensor) -> torch.Tensor:
+def _boxes(runnable: LoadedModel, ids: torch.Tensor) -> torch.Tensor:
     """Where each token stands on its page: all at one place, in whole or in stated numbers."""
-    width = setting(runnable.config, "dim_bbox")
+    width = config_value(runnable.config, "dim_bbox")
     dtype = torch.long if width is None else dtype_and_device(runnable.model)[0]
     return torch.zeros(*ids.shape, width or 4, dtype=dtype, device=ids.device)
 
 
-def _decoder_ids(runnable: Runnable, seed: int) -> torch.Tensor:
+def _decoder_ids(runnable: LoadedModel, seed: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
-    rows = setting(runnable.config, "vocab_size") or embedding_rows(runnable.model) or 2
-    longest = setting(runnable.config, "max_target_positions") or _DECODER_LENGTH
+    rows = config_value(runnable.config, "vocab_size") or embedding_rows(runnable.model) or 2
+    longest = config_value(runnable.config, "max_target_positions") or _DECODER_LENGTH
     shape = (_BATCH, min(_DECODER_LENGTH, longest))
     return shifted(torch.randint(rows, shape, generator=generator), runnable.config)

@@ -19,9 +19,9 @@ from normdiag.inputs.requirements import (
     embedding_rows,
     forward_parameters,
     max_positions,
-    setting,
+    config_value,
 )
-from normdiag.loading.interface import Runnable
+from normdiag.loading.interface import LoadedModel
 
 _MOST_UNKNOWN = 0.5
 _MOST_TOKENS = 8192  # of one forward
@@ -40,7 +40,7 @@ class Sequence:
         return tuple(self.encoding["input_ids"])
 
 
-def built_in_texts(runnable: Runnable, options: ProbeOptions) -> tuple[list[Sequence], str | None]:
+def built_in_texts(runnable: LoadedModel, options: ProbeOptions) -> tuple[list[Sequence], str | None]:
     """The built-in texts, all cut by the tokenizer to one length; none, and why, if they do not do.
 
     The length is `texts.LENGTH`, or less where a text or the model's positions are shorter.
@@ -63,7 +63,7 @@ def built_in_texts(runnable: Runnable, options: ProbeOptions) -> tuple[list[Sequ
     return [Sequence(dict(tokenizer(text, **settings, **cut)), text) for text in TEXTS], None
 
 
-def user_texts(runnable: Runnable, options: ProbeOptions) -> tuple[list[Sequence], str | None]:
+def user_texts(runnable: LoadedModel, options: ProbeOptions) -> tuple[list[Sequence], str | None]:
     """The texts that were given, whole where the model has positions for them.
 
     Raises UsageError for a text without tokens and for a chat without a template.
@@ -84,7 +84,7 @@ def user_texts(runnable: Runnable, options: ProbeOptions) -> tuple[list[Sequence
     return sequences, note
 
 
-def user_ids(runnable: Runnable, ids: tuple[tuple[int, ...], ...]) -> list[Sequence]:
+def user_ids(runnable: LoadedModel, ids: tuple[tuple[int, ...], ...]) -> list[Sequence]:
     """Token ids as they are. Raises UsageError for one that the embedding has no row for."""
     room = _room(runnable)
     for number, sequence in enumerate(ids):
@@ -99,14 +99,14 @@ def user_ids(runnable: Runnable, ids: tuple[tuple[int, ...], ...]) -> list[Seque
     return [Sequence({"input_ids": list(sequence)}) for sequence in ids]
 
 
-def random_ids(runnable: Runnable, seed: int) -> list[Sequence]:
+def random_ids(runnable: LoadedModel, seed: int) -> list[Sequence]:
     """As many sequences as there are built-in texts, of seeded ids that the embedding has.
 
     The padding id is left out: it means that a token is not there.
     """
-    rows = embedding_rows(runnable.model) or setting(runnable.config, "vocab_size") or 2
+    rows = embedding_rows(runnable.model) or config_value(runnable.config, "vocab_size") or 2
     length = min(LENGTH, _room(runnable) or LENGTH)
-    padding = setting(runnable.config, "pad_token_id")
+    padding = config_value(runnable.config, "pad_token_id")
     allowed = [i for i in range(rows) if i != padding] if rows < 2 * len(TEXTS) else None
     ids = torch.randint(
         rows - 1 if allowed is None else len(allowed),
@@ -120,7 +120,7 @@ def random_ids(runnable: Runnable, seed: int) -> list[Sequence]:
     return [Sequence({"input_ids": row}) for row in ids.tolist()]
 
 
-def batches(runnable: Runnable, sequences: list[Sequence]) -> tuple[Batch, ...]:
+def batches(runnable: LoadedModel, sequences: list[Sequence]) -> tuple[Batch, ...]:
     """One batch per length, in the order of first appearance, of what forward takes.
 
     An encoder-decoder gets the same tokens as decoder input, one place later, behind its start.
@@ -136,7 +136,7 @@ def batches(runnable: Runnable, sequences: list[Sequence]) -> tuple[Batch, ...]:
     return tuple(made)
 
 
-def added_special_tokens(runnable: Runnable, sequences: list[Sequence]) -> tuple[str, ...]:
+def added_special_tokens(runnable: LoadedModel, sequences: list[Sequence]) -> tuple[str, ...]:
     """The special tokens that stand in the sequences and not in their texts."""
     tokenizer: Any = runnable.tokenizer
     special = set(getattr(tokenizer, "all_special_ids", ()))
@@ -177,7 +177,7 @@ def _encoded(tokenizer: Any, text: str, options: ProbeOptions) -> dict[str, list
     return dict(tokenizer.apply_chat_template(turn, add_generation_prompt=True, return_dict=True))
 
 
-def _check_ids(runnable: Runnable, ids: Iterable[tuple[int, ...]]) -> None:
+def _check_ids(runnable: LoadedModel, ids: Iterable[tuple[int, ...]]) -> None:
     rows = embedding_rows(runnable.model)
     for number, sequence in enumerate(ids):
         for position, token in enumerate(sequence):
@@ -189,14 +189,14 @@ def _check_ids(runnable: Runnable, ids: Iterable[tuple[int, ...]]) -> None:
                 )
 
 
-def _room(runnable: Runnable) -> int | None:
+def _room(runnable: LoadedModel) -> int | None:
     """How long a sequence may be: by the model's positions and the tokenizer's limit."""
     stated = getattr(runnable.tokenizer, "model_max_length", None)
     limits = [max_positions(runnable.model, runnable.config), stated]
     return min((n for n in limits if isinstance(n, int) and 0 < n < 10**9), default=None)
 
 
-def _batch(runnable: Runnable, sequences: list[Sequence], rows: list[int]) -> Batch:
+def _batch(runnable: LoadedModel, sequences: list[Sequence], rows: list[int]) -> Batch:
     chosen = [sequences[row] for row in rows]
     taken = forward_parameters(runnable.model)
     device = dtype_and_device(runnable.model)[1]
@@ -228,6 +228,6 @@ def _batch(runnable: Runnable, sequences: list[Sequence], rows: list[int]) -> Ba
 
 def shifted(ids: torch.Tensor, config: Any) -> torch.Tensor:
     """`ids` one place later, behind the token that a decoder starts with. (batch, tokens)."""
-    start = setting(config, "decoder_start_token_id", "bos_token_id", "pad_token_id")
+    start = config_value(config, "decoder_start_token_id", "bos_token_id", "pad_token_id")
     start = start if isinstance(start, int) else 0
     return torch.cat([torch.full_like(ids[:, :1], start), ids[:, :-1]], dim=1)

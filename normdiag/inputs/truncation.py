@@ -8,11 +8,12 @@ from typing import Any
 import torch
 
 from normdiag.inputs.batch import Batch
+from normdiag.inputs.padding import input_side, token_mask
 
 _EMBEDDINGS = ("inputs_embeds", "decoder_inputs_embeds")
 
 
-def shortened(batch: Batch, positions: int) -> Batch:
+def truncate_batch(batch: Batch, positions: int) -> Batch:
     """The first sequence, its first `positions` tokens that are not padding.
 
     Where the inputs are more than token ids, masks and embeddings of (sequences, positions, ..),
@@ -33,10 +34,10 @@ def shortened(batch: Batch, positions: int) -> Batch:
     def cut(name: Any, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
-        start = first_token(batch, "decoder_" if str(name).startswith("decoder_") else "")
+        start = first_token_position(batch, input_side(str(name)))
         return value[:1, start : start + positions]
 
-    start = first_token(batch)
+    start = first_token_position(batch)
     ends = slice(start, start + positions)
     return replace(
         batch,
@@ -55,10 +56,10 @@ def _holds_tokens(name: Any, value: torch.Tensor) -> bool:
     return (value.dim() == 2 and is_whole) or (value.dim() == 3 and name in _EMBEDDINGS)
 
 
-def first_token(batch: Batch, side: str = "") -> int:
+def first_token_position(batch: Batch, side: str = "") -> int:
     """Where the padding on the left of the first sequence ends; `side`: "" or "decoder_"."""
-    mask = batch.inputs.get(f"{side}attention_mask")
-    if not isinstance(mask, torch.Tensor) or mask.dim() != 2 or mask.is_meta:
+    mask = token_mask(batch, side)
+    if mask is None:
         return 0
-    real = (mask[0] != 0).nonzero()
+    real = mask[0].nonzero()
     return int(real[0]) if real.numel() else 0

@@ -20,7 +20,7 @@ from normdiag.inputs.text_inputs import token_texts
 _FORMS = "a dict of forward's arguments, a tuple of them, a tensor, or a list of these"
 
 
-def from_inputs(
+def batches_from_inputs(
     inputs: Any, *, model: nn.Module | None = None, tokenizer: Any | None = None
 ) -> tuple[Batch, ...]:
     """Batches from a dict, a tuple or a tensor for one forward, or a list of these for several.
@@ -53,7 +53,7 @@ def from_inputs(
     return tuple(made)
 
 
-def read_inputs(path: Path, float_dtype: torch.dtype = torch.float32) -> Any:
+def read_inputs_file(path: Path, float_dtype: torch.dtype = torch.float32) -> Any:
     """What `path` holds, as `from_inputs` takes it: a .safetensors file, or JSON.
 
     In JSON an object is one forward and an array of objects several; lists become tensors.

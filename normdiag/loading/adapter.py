@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import LoadError, UsageError
 from normdiag.loading.config_file import read_json_object
-from normdiag.loading.describe_exception import cause
-from normdiag.loading.interface import Loaded, Progress, Request, Runnable, Source
+from normdiag.loading.describe_exception import describe_exception
+from normdiag.loading.interface import LoadedTarget, Progress, Request, LoadedModel, Source
 from normdiag.loading.weight_files import WeightFiles, single_file
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Adapter:
     settings: Mapping[str, Any]
     weights: WeightFiles
 
-    def merged_into(self, model: nn.Module, tensors: int) -> nn.Module:
+    def merge_into(self, model: nn.Module, tensors: int) -> nn.Module:
         """`model`, changed in place. Raises LoadError where not all of the adapter has a place."""
         from peft import PeftModel
 
@@ -47,41 +47,41 @@ class Adapter:
             adapted = PeftModel.from_pretrained(model, self.folder, torch_device=device)
             tuner: Any = adapted.base_model
             if not hasattr(tuner, "merge_and_unload"):
-                raise self._unmergeable()
+                raise self._unmergeable_error()
             # the second time because the first does not say what found no place
             told = adapted.load_adapter(self.folder, "default", torch_device=device)
-            self._refuse_leftovers(name, told.unexpected_keys, told.missing_keys, tensors)
+            self._refuse_unmatched(name, told.unexpected_keys, told.missing_keys, tensors)
             merged: nn.Module = tuner.merge_and_unload()
         except LoadError:
             raise
         except Exception as error:
-            raise self._misfit(name, cause(error)) from error
+            raise self._misfit_error(name, describe_exception(error)) from error
         for path, parameter in merged.named_parameters():  # peft froze what it did not add
             parameter.requires_grad_(learns.get(path, parameter.is_floating_point()))
         return merged.eval()
 
-    def note(self, tensors: int) -> str:
+    def describe_merge(self, tensors: int) -> str:
         """What was merged, for the report."""
         base = self.settings.get("base_model_name_or_path")
         made_for = f", made for {base!r}" if base else ""
-        return f"merged with the adapter {self.folder} ({self._kind}, {tensors} tensors{made_for})"
+        return f"merged with the adapter {self.folder} ({self._adapter_type}, {tensors} tensors{made_for})"
 
-    def _refuse_leftovers(
+    def _refuse_unmatched(
         self, name: str, unexpected: list[str], missing: list[str], tensors: int
     ) -> None:
         """peft passes over what finds no place: what runs would be the base, or half of each."""
         if unexpected:
-            raise self._misfit(
+            raise self._misfit_error(
                 name,
                 f"{len(unexpected)} of its {tensors} tensors have no place there, such as "
                 f"{unexpected[0]}",
             )
         if missing:
-            raise self._misfit(
+            raise self._misfit_error(
                 name, f"it lacks {len(missing)} tensors that it needs there, such as {missing[0]}"
             )
 
-    def _misfit(self, name: str, why: str) -> LoadError:
+    def _misfit_error(self, name: str, why: str) -> LoadError:
         base = self.settings.get("base_model_name_or_path")
         return LoadError(
             f"the adapter {self.folder} does not fit {name}: {why}",
@@ -90,44 +90,44 @@ class Adapter:
             else "give the base that it was made for as the target; the adapter does not name it",
         )
 
-    def _unmergeable(self) -> LoadError:
+    def _unmergeable_error(self) -> LoadError:
         return LoadError(
-            f"the adapter {self.folder} is of the kind {self._kind}, which changes no weights and "
+            f"the adapter {self.folder} is of the kind {self._adapter_type}, which changes no weights and "
             "so cannot be merged",
             "inspect the base without it",
         )
 
     @property
-    def _kind(self) -> str:
+    def _adapter_type(self) -> str:
         return str(self.settings.get("peft_type"))
 
 
 @dataclass(frozen=True)
-class Adapted:
+class AdaptedModel:
     """A base and the adapter that is put on it."""
 
     base: Source
     adapter: Adapter
 
-    def load(self, progress: Progress) -> Loaded:
+    def load(self, progress: Progress) -> LoadedTarget:
         """The base with the adapter merged into it."""
         loaded = self.base.load(progress)
-        if not isinstance(loaded, Runnable):
+        if not isinstance(loaded, LoadedModel):
             return loaded
-        from normdiag.loading.library_output import quiet
+        from normdiag.loading.library_output import silence_libraries
         from normdiag.loading.stored_tensors import stored_tensors
 
         progress("merging the adapter", 0, None)
         of_adapter = stored_tensors(self.adapter.weights)
         count = sum(1 for _ in of_adapter({}))  # refuses a bad pickle before peft opens it
-        with quiet(progress):
-            model = self.adapter.merged_into(loaded.model, count)
+        with silence_libraries(progress):
+            model = self.adapter.merge_into(loaded.model, count)
 
         def tensors(_: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
             # always from disk: what is in memory is neither the base's nor the adapter's
             return chain(loaded.tensors({}), of_adapter({}))
 
-        notes = (*loaded.notes, self.adapter.note(count))
+        notes = (*loaded.notes, self.adapter.describe_merge(count))
         return replace(loaded, model=model, notes=notes, tensors=tensors)
 
 
@@ -157,7 +157,7 @@ def open_adapter(folder: Path, request: Request) -> Adapter:
             f"{folder / CONFIG} wants {settings.get('megatron_core')!r} imported",
             "take megatron_config out, or pass --trust-remote-code (trust_remote_code=True)",
         )
-    return Adapter(folder, settings, _weights(folder))
+    return Adapter(folder, settings, _find_adapter_weights(folder))
 
 
 def refuse_adapter(folder: Path) -> None:
@@ -175,7 +175,7 @@ def refuse_adapter(folder: Path) -> None:
     )
 
 
-def refuse_for_module(folder: str | Path) -> None:
+def refuse_adapter_for_module(folder: str | Path) -> None:
     """Raise UsageError: merging changes the weights, and a given module is left as it is."""
     raise UsageError(
         f"the adapter {folder} was given with a module that exists already",
@@ -183,7 +183,7 @@ def refuse_for_module(folder: str | Path) -> None:
     )
 
 
-def _weights(folder: Path) -> WeightFiles:
+def _find_adapter_weights(folder: Path) -> WeightFiles:
     for name in _WEIGHTS:
         if (folder / name).is_file():
             weights = single_file(folder / name)

@@ -10,17 +10,17 @@ from normdiag.errors import LoadError
 from normdiag.evidence.subject import Loading
 from normdiag.loading.adapter import refuse_adapter
 from normdiag.loading.config_file import ConfigFile, read_config
-from normdiag.loading.interface import Loaded, Progress, Request, WeightsOnly
-from normdiag.loading.target_reference import Reference
-from normdiag.loading.tensor_shapes import shapes_only
-from normdiag.loading.weight_files import WeightFiles, find_weights
+from normdiag.loading.interface import LoadedTarget, Progress, Request, CheckpointTensors
+from normdiag.loading.target_reference import TargetReference
+from normdiag.loading.tensor_shapes import read_tensor_shapes
+from normdiag.loading.weight_files import WeightFiles, find_weight_files
 
 if TYPE_CHECKING:
-    from normdiag.loading.interface import Tensors
+    from normdiag.loading.interface import TensorIterator
 
 
 @dataclass(frozen=True)
-class Directory:
+class CheckpointDirectory:
     """A directory whose configuration can be read and whose weight files are whole."""
 
     folder: Path
@@ -28,36 +28,36 @@ class Directory:
     weights: WeightFiles | None
     request: Request
 
-    def load(self, progress: Progress) -> Loaded:
+    def load(self, progress: Progress) -> LoadedTarget:
         """The model through transformers, or the tensors alone."""
         if self.settings is None and self.request.structure_only and self.weights is not None:
-            return shapes_only(self.weights)
+            return read_tensor_shapes(self.weights)
         progress("importing torch and transformers", 0, None)
         from normdiag.loading.stored_tensors import stored_tensors
 
         tensors = stored_tensors(self.weights or WeightFiles("safetensors", ()))
         if self.request.weights_only:
-            return weights_only(self.settings, tensors)
-        from normdiag.loading.pretrained import Checkpoint, load_pretrained
+            return label_tensors(self.settings, tensors)
+        from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
 
-        checkpoint = Checkpoint(folder=self.folder, settings=self.settings, tensors=tensors)
+        checkpoint = PretrainedFiles(folder=self.folder, settings=self.settings, tensors=tensors)
         try:
             return load_pretrained(checkpoint, self.request, progress)
         except LoadError:
-            _blame_pickle(self.weights)
+            _recheck_pickles(self.weights)
             raise
 
 
-def weights_only(settings: ConfigFile | None, tensors: Tensors) -> WeightsOnly:
+def label_tensors(settings: ConfigFile | None, tensors: TensorIterator) -> CheckpointTensors:
     """A checkpoint's tensors, labelled with what its configuration says, if that can be read."""
     notes = ["no model was built: the tensors of the checkpoint alone"]
     model_type = class_name = None
     try:
         if settings is not None:
-            model_type, class_name = settings.model_type, settings.architecture
+            model_type, class_name = settings.model_type, settings.architecture_class
     except LoadError as error:
         notes.append(error.what)
-    return WeightsOnly(
+    return CheckpointTensors(
         tensors=tensors,
         model_type=model_type,
         class_name=class_name,
@@ -66,33 +66,33 @@ def weights_only(settings: ConfigFile | None, tensors: Tensors) -> WeightsOnly:
     )
 
 
-def open_directory(reference: Reference, request: Request) -> Directory:
+def open_directory(reference: TargetReference, request: Request) -> CheckpointDirectory:
     """Find configuration and weights in a directory. Raises LoadError for what it lacks."""
-    folder = reference.place
+    folder = reference.local_path
     refuse_adapter(folder)
     settings = read_config(folder)
     if settings is not None and not request.weights_only:
         settings.check()
-        refuse_kernels(settings, request)
+        refuse_hub_kernels(settings, request)
     if settings is not None and (request.random_init or request.structure_only):
-        return Directory(folder, settings, None, request)
+        return CheckpointDirectory(folder, settings, None, request)
     if request.random_init:
-        raise no_config(f"{folder} has no config.json")
-    weights = find_weights(folder)
+        raise missing_config_error(f"{folder} has no config.json")
+    weights = find_weight_files(folder)
     if weights is None:
-        raise _no_weights(folder, settings)
+        raise _missing_weights_error(folder, settings)
     weights.check()
-    if settings is None and not request.weights_only and not tells_shapes(weights, request):
-        raise no_config(f"{folder} has no config.json")
-    return Directory(folder, settings, weights, request)
+    if settings is None and not request.weights_only and not can_read_shapes(weights, request):
+        raise missing_config_error(f"{folder} has no config.json")
+    return CheckpointDirectory(folder, settings, weights, request)
 
 
-def tells_shapes(weights: WeightFiles, request: Request) -> bool:
+def can_read_shapes(weights: WeightFiles, request: Request) -> bool:
     """Whether names and shapes will do, and can be told without reading the tensors."""
     return request.structure_only and weights.format == "safetensors"
 
 
-def no_config(what: str) -> LoadError:
+def missing_config_error(what: str) -> LoadError:
     """The error for weights that nothing describes."""
     return LoadError(
         f"{what}: nothing says what model the weights belong to",
@@ -102,7 +102,7 @@ def no_config(what: str) -> LoadError:
     )
 
 
-def refuse_kernels(settings: ConfigFile, request: Request) -> None:
+def refuse_hub_kernels(settings: ConfigFile, request: Request) -> None:
     """Raise LoadError where loading would fetch a kernel from the hub and run it."""
     if (kernels := settings.hub_kernels()) and not request.trust_remote_code:
         raise LoadError(
@@ -111,7 +111,7 @@ def refuse_kernels(settings: ConfigFile, request: Request) -> None:
         )
 
 
-def _no_weights(folder: Path, settings: ConfigFile | None) -> LoadError:
+def _missing_weights_error(folder: Path, settings: ConfigFile | None) -> LoadError:
     names = sorted(path.name for path in folder.iterdir())
     if not names:
         return LoadError(f"{folder} is empty", "a checkpoint directory has config.json and weights")
@@ -141,10 +141,10 @@ def _no_weights(folder: Path, settings: ConfigFile | None) -> LoadError:
 _LOOKED_FOR = ("model.safetensors", "pytorch_model.bin", "index of shards")
 
 
-def _blame_pickle(weights: WeightFiles | None) -> None:
+def _recheck_pickles(weights: WeightFiles | None) -> None:
     """Where a pickle is what failed, say which and why: torch's own message names no file."""
     if weights is not None and weights.format == "pickle":
-        from normdiag.loading.torch_pickle import read_pickle
+        from normdiag.loading.torch_pickle import read_torch_pickle
 
         for path in weights.paths:
-            read_pickle(path)
+            read_torch_pickle(path)

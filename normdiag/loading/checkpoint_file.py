@@ -7,20 +7,20 @@ from pathlib import Path
 
 from normdiag.errors import LoadError
 from normdiag.loading.checkpoint_directory import (
-    no_config,
-    refuse_kernels,
-    tells_shapes,
-    weights_only,
+    missing_config_error,
+    refuse_hub_kernels,
+    can_read_shapes,
+    label_tensors,
 )
 from normdiag.loading.config_file import ConfigFile, read_config
-from normdiag.loading.interface import Loaded, Progress, Request
-from normdiag.loading.target_reference import Reference
-from normdiag.loading.tensor_shapes import shapes_only
+from normdiag.loading.interface import LoadedTarget, Progress, Request
+from normdiag.loading.target_reference import TargetReference
+from normdiag.loading.tensor_shapes import read_tensor_shapes
 from normdiag.loading.weight_files import (
     INDEX_SUFFIX,
     STANDARD,
     WeightFiles,
-    shards,
+    list_shards,
     single_file,
 )
 
@@ -33,19 +33,19 @@ class CheckpointFile:
     weights: WeightFiles
     request: Request
 
-    def load(self, progress: Progress) -> Loaded:
+    def load(self, progress: Progress) -> LoadedTarget:
         """The model that the configuration beside the file describes, or the tensors alone."""
         if self.settings is None and self.request.structure_only:
-            return shapes_only(self.weights)
+            return read_tensor_shapes(self.weights)
         progress("importing torch and transformers", 0, None)
         from normdiag.loading.stored_tensors import stored_tensors
 
         tensors = stored_tensors(self.weights)
         if self.request.weights_only:
-            return weights_only(self.settings, tensors)
-        from normdiag.loading.pretrained import Checkpoint, load_pretrained
+            return label_tensors(self.settings, tensors)
+        from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
 
-        checkpoint = Checkpoint(
+        checkpoint = PretrainedFiles(
             folder=self.weights.paths[0].parent,
             settings=self.settings,
             tensors=tensors,
@@ -54,20 +54,20 @@ class CheckpointFile:
         return load_pretrained(checkpoint, self.request, progress)
 
 
-def open_checkpoint(reference: Reference, request: Request) -> CheckpointFile:
+def open_checkpoint(reference: TargetReference, request: Request) -> CheckpointFile:
     """Check the file and read the configuration beside it. Raises LoadError for what lacks."""
-    path = reference.place
+    path = reference.local_path
     weights = single_file(path)
     weights.check()
     settings = read_config(path.parent)
     if request.weights_only:
         return CheckpointFile(settings, weights, request)
-    if settings is None and tells_shapes(weights, request):
+    if settings is None and can_read_shapes(weights, request):
         return CheckpointFile(None, weights, request)
     if settings is None:
-        raise no_config(f"{path} has no config.json beside it")
+        raise missing_config_error(f"{path} has no config.json beside it")
     settings.check()
-    refuse_kernels(settings, request)
+    refuse_hub_kernels(settings, request)
     _refuse_shard(path)
     return CheckpointFile(settings, weights, request)
 
@@ -75,5 +75,5 @@ def open_checkpoint(reference: Reference, request: Request) -> CheckpointFile:
 def _refuse_shard(path: Path) -> None:
     for name in STANDARD:
         index = path.parent / (name + INDEX_SUFFIX)
-        if index.is_file() and path in shards(index):
+        if index.is_file() and path in list_shards(index):
             raise LoadError(f"{path} is one shard of several ({index.name})", f"pass {path.parent}")

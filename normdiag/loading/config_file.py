@@ -32,13 +32,13 @@ class ConfigFile:
     @property
     def model_type(self) -> str | None:
         """The family, a key of transformers' table of configurations."""
-        name: str | None = self._typed("model_type")
+        name: str | None = self._typed_field("model_type")
         return name
 
     @property
-    def architecture(self) -> str | None:
+    def architecture_class(self) -> str | None:
         """The class that wrote the checkpoint."""
-        names = self._typed("architectures")
+        names = self._typed_field("architectures")
         if not names:
             return None
         if not isinstance(names[0], str):
@@ -50,12 +50,12 @@ class ConfigFile:
     @property
     def auto_map(self) -> dict[str, str]:
         """Classes that the checkpoint brings as code: auto class -> where its code is."""
-        return self._typed("auto_map") or {}
+        return self._typed_field("auto_map") or {}
 
     @property
-    def quantisation(self) -> str | None:
+    def quantisation_method(self) -> str | None:
         """The method, where the weights are stored quantised."""
-        declared = self._typed("quantization_config")
+        declared = self._typed_field("quantization_config")
         return (
             None if declared is None else str(declared.get("quant_method", "of no stated method"))
         )
@@ -63,14 +63,14 @@ class ConfigFile:
     def check(self) -> None:
         """Raise LoadError for the first of these fields that has the wrong type."""
         for key in _TYPES:
-            self._typed(key)
-        _ = self.architecture
+            self._typed_field(key)
+        _ = self.architecture_class
 
     def hub_kernels(self) -> list[str]:
         """Implementations that would be fetched from the hub and run: code by another name."""
-        return [name for name in _implementations(self.fields) if "/" in name]
+        return [name for name in _iterate_implementations(self.fields) if "/" in name]
 
-    def _typed(self, key: str) -> Any:
+    def _typed_field(self, key: str) -> Any:
         value, wanted = self.fields.get(key), _TYPES[key]
         if value is None or isinstance(value, wanted):
             return value
@@ -105,9 +105,9 @@ def read_json_object(path: Path) -> dict[str, Any]:
     return fields
 
 
-def _implementations(fields: dict[str, Any]) -> Iterator[str]:
+def _iterate_implementations(fields: dict[str, Any]) -> Iterator[str]:
     for key, value in fields.items():
         if any(name in key for name in _IMPLEMENTATIONS):
             yield from (str(v) for v in (value.values() if isinstance(value, dict) else [value]))
         elif isinstance(value, dict):
-            yield from _implementations(value)
+            yield from _iterate_implementations(value)

@@ -8,13 +8,13 @@ from pathlib import Path
 _LONGEST = 300
 
 
-def cause(error: BaseException, *, place: bool = False) -> str:
+def describe_exception(error: BaseException, *, with_location: bool = False) -> str:
     """`ValueError: what it said`, on one line; with `place`, the file and line that raised it."""
     said = " ".join(str(error).split())
     if len(said) > _LONGEST:
         said = said[:_LONGEST] + " ..."
     line = f"{type(error).__name__}: {said}" if said else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
-    if place and frames:
+    if with_location and frames:
         line += f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
     return line

@@ -7,7 +7,7 @@ from torch import nn
 
 from normdiag.errors import LoadError, UsageError
 
-META = torch.device("meta")
+META_DEVICE = torch.device("meta")
 """Where tensors have a shape and no values."""
 
 DTYPES = {
@@ -25,7 +25,7 @@ DTYPES = {
 }
 
 
-def dtype_of(name: str | None) -> torch.dtype | None:
+def parse_dtype(name: str | None) -> torch.dtype | None:
     """The dtype called `name`; None for None and "auto", which mean: as stored."""
     if name is None or name == "auto":
         return None
@@ -37,7 +37,7 @@ def dtype_of(name: str | None) -> torch.dtype | None:
         ) from None
 
 
-def device_of(name: str) -> torch.device:
+def parse_device(name: str) -> torch.device:
     """The device called `name`. Raises UsageError where this machine has none such."""
     try:
         device = torch.device(name)
@@ -45,14 +45,14 @@ def device_of(name: str) -> torch.device:
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         raise UsageError(
             f"device {name!r} cannot be used: {str(error).splitlines()[0]}",
-            f"this machine has: {', '.join(_present())}",
+            f"this machine has: {', '.join(_available_devices())}",
         ) from error
     if device.type == "meta":
         raise UsageError("device 'meta' holds no values", "use --structure-only to look without")
     return device
 
 
-def settle(model: nn.Module, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
+def prepare_model(model: nn.Module, device: torch.device, dtype: torch.dtype | None = None) -> nn.Module:
     """The model in eval mode on `device`. Raises LoadError where it does not fit there."""
     try:
         return model.eval().to(device=device, dtype=dtype)
@@ -65,7 +65,7 @@ def settle(model: nn.Module, device: torch.device, dtype: torch.dtype | None = N
         ) from error
 
 
-def _present() -> list[str]:
+def _available_devices() -> list[str]:
     if not torch.accelerator.is_available():
         return ["cpu"]
     return ["cpu", str(torch.accelerator.current_accelerator())]

@@ -15,43 +15,43 @@ from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import LoadError, UsageError
 from normdiag.evidence.subject import Loading
-from normdiag.loading.describe_exception import cause
-from normdiag.loading.interface import Loaded, Progress, Request, Runnable, WeightsOnly
-from normdiag.loading.module_state import own_tensors
-from normdiag.loading.target_reference import Reference
-from normdiag.loading.torch_compile import uncompiled
+from normdiag.loading.describe_exception import describe_exception
+from normdiag.loading.interface import LoadedTarget, Progress, Request, LoadedModel, CheckpointTensors
+from normdiag.loading.module_state import iterate_module_state
+from normdiag.loading.target_reference import TargetReference
+from normdiag.loading.torch_compile import unwrap_compiled
 
 if TYPE_CHECKING:
     from torch import nn
 
 
 @dataclass(frozen=True)
-class Factory:
+class ModelFactory:
     """Code that was named and not yet run."""
 
-    reference: Reference
+    reference: TargetReference
     request: Request
 
-    def load(self, progress: Progress) -> Loaded:
+    def load(self, progress: Progress) -> LoadedTarget:
         """Import the code, call the factory, and take what it returns."""
         progress("importing torch", 0, None)
         import torch
 
-        from normdiag.loading.device_and_dtype import META, device_of, dtype_of, settle
+        from normdiag.loading.device_and_dtype import META_DEVICE, parse_device, parse_dtype, prepare_model
 
         bare = self.request.structure_only
-        dtype = dtype_of(self.request.dtype)
-        device = META if bare else device_of(self.request.device)
+        dtype = parse_dtype(self.request.dtype)
+        device = META_DEVICE if bare else parse_device(self.request.device)
         progress(f"calling {self.reference.target}", 0, None)
         with (
             redirect_stdout(sys.stderr),
-            _importable(self.reference),
+            _extended_search_path(self.reference),
             torch.random.fork_rng(devices=[]),
         ):
             torch.manual_seed(self.request.seed)
-            found = _find(self.reference)  # what its module makes once is to have values
-            with META if bare else nullcontext():
-                built = _call(self.reference, found)
+            found = _find_attribute(self.reference)  # what its module makes once is to have values
+            with META_DEVICE if bare else nullcontext():
+                built = _call_factory(self.reference, found)
         model, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
         if not isinstance(model, torch.nn.Module):
             raise LoadError(
@@ -59,54 +59,54 @@ class Factory:
                 "return the module, or the pair (module, inputs of its forward)",
             )
         if bare:
-            return of_module(settle(model, device, dtype), inputs, structure_only=True)
-        _refuse_meta(self.reference.target, model)
-        runnable = of_module(settle(model, device, dtype), inputs)
-        return _weights_only(runnable) if self.request.weights_only else runnable
+            return wrap_module(prepare_model(model, device, dtype), inputs, structure_only=True)
+        _refuse_meta_parameters(self.reference.target, model)
+        runnable = wrap_module(prepare_model(model, device, dtype), inputs)
+        return _state_dict_only(runnable) if self.request.weights_only else runnable
 
 
-def open_factory(reference: Reference, request: Request) -> Factory:
+def open_factory(reference: TargetReference, request: Request) -> ModelFactory:
     """Nothing can be checked before the code is run, but for what contradicts itself."""
     if request.random_init:
         raise UsageError(
             f"random weights were asked for, and {reference.target} builds its own",
             "leave it out; the seed is set before the factory is called",
         )
-    return Factory(reference, request)
+    return ModelFactory(reference, request)
 
 
-def of_module(
+def wrap_module(
     model: nn.Module, inputs: Any | None = None, *, structure_only: bool = False
-) -> Runnable:
+) -> LoadedModel:
     """A module that exists already, left in the mode, dtype and place it is in.
 
     Raises LoadError for one without values, UsageError for one with values whose structure only
     is wanted: it would have to be moved.
     """
-    model, notes = uncompiled(model)
+    model, notes = unwrap_compiled(model)
     name = type(model).__name__
     if structure_only:
-        _refuse_values(name, model)
+        _refuse_real_parameters(name, model)
     else:
-        _refuse_meta(name, model)
+        _refuse_meta_parameters(name, model)
     config = getattr(model, "config", None)
     model_type = getattr(config, "model_type", None)
-    return Runnable(
+    return LoadedModel(
         model=model,
         config=config,
         tokenizer=None,
         notes=notes,
         loading=Loading(),
-        tensors=lambda _: own_tensors(model),
+        tensors=lambda _: iterate_module_state(model),
         model_type=model_type if isinstance(model_type, str) and model_type else None,
         class_name=name,
         mode="structure-only" if structure_only else "run",
-        inputs=inputs,
+        author_inputs=inputs,
     )
 
 
-def _weights_only(runnable: Runnable) -> WeightsOnly:
-    return WeightsOnly(
+def _state_dict_only(runnable: LoadedModel) -> CheckpointTensors:
+    return CheckpointTensors(
         tensors=runnable.tensors,
         model_type=runnable.model_type,
         class_name=runnable.class_name,
@@ -116,7 +116,7 @@ def _weights_only(runnable: Runnable) -> WeightsOnly:
 
 
 @contextmanager
-def _importable(reference: Reference) -> Iterator[None]:
+def _extended_search_path(reference: TargetReference) -> Iterator[None]:
     """Modules beside the named file, or in the working directory, can be imported meanwhile."""
     before = list(sys.path)
     here = reference.path.parent if reference.path is not None else Path.cwd()
@@ -127,13 +127,13 @@ def _importable(reference: Reference) -> Iterator[None]:
         sys.path[:] = before
 
 
-def _find(reference: Reference) -> Any:
+def _find_attribute(reference: TargetReference) -> Any:
     """The named object of the named module. Raises LoadError where there is none."""
     try:
-        module = _module(reference)
+        module = _import_module(reference)
     except (Exception, SystemExit) as error:
         raise LoadError(
-            f"{reference.module or reference.path} cannot be imported: {cause(error, place=True)}",
+            f"{reference.module or reference.path} cannot be imported: {describe_exception(error, with_location=True)}",
             "import it in Python to see the whole traceback; a file that imports its siblings "
             "relatively is named as package.module:function",
         ) from error
@@ -142,13 +142,13 @@ def _find(reference: Reference) -> Any:
         if not hasattr(found, part):
             raise LoadError(
                 f"{reference.module or reference.path} has no {part!r}",
-                f"it has: {', '.join(_callables(found)) or 'nothing that can be called'}",
+                f"it has: {', '.join(_list_callables(found)) or 'nothing that can be called'}",
             )
         found = getattr(found, part)
     return found
 
 
-def _module(reference: Reference) -> ModuleType:
+def _import_module(reference: TargetReference) -> ModuleType:
     if reference.path is None:
         return importlib.import_module(reference.module or "")
     name = f"normdiag_target_{reference.path.stem}"  # must not hide an installed module
@@ -161,19 +161,19 @@ def _module(reference: Reference) -> ModuleType:
     return module
 
 
-def _callables(found: Any) -> list[str]:
+def _list_callables(found: Any) -> list[str]:
     return [
         name
         for name, value in vars(found).items()
-        if callable(value) and not name.startswith("_") and _is_own(found, value)
+        if callable(value) and not name.startswith("_") and _is_defined_in(found, value)
     ]
 
 
-def _is_own(found: Any, value: Any) -> bool:
+def _is_defined_in(found: Any, value: Any) -> bool:
     return getattr(value, "__module__", None) == getattr(found, "__name__", None)
 
 
-def _call(reference: Reference, found: Any) -> Any:
+def _call_factory(reference: TargetReference, found: Any) -> Any:
     import torch
 
     if isinstance(found, torch.nn.Module):
@@ -183,7 +183,7 @@ def _call(reference: Reference, found: Any) -> Any:
             f"{reference.target} is a {type(found).__name__}, not a function or a module",
             "name a function without arguments that returns an nn.Module",
         )
-    if needed := _required(found):
+    if needed := _required_parameters(found):
         raise LoadError(
             f"{reference.target} needs {', '.join(needed)}, and a factory is called without "
             "arguments",
@@ -193,12 +193,12 @@ def _call(reference: Reference, found: Any) -> Any:
         return found()
     except (Exception, SystemExit) as error:
         raise LoadError(
-            f"{reference.target} raised {cause(error, place=True)}",
+            f"{reference.target} raised {describe_exception(error, with_location=True)}",
             "call it in Python to see the whole traceback",
         ) from error
 
 
-def _required(found: Any) -> list[str]:
+def _required_parameters(found: Any) -> list[str]:
     """Arguments without a default; none where the signature cannot be told."""
     try:
         parameters = inspect.signature(found).parameters.values()
@@ -208,7 +208,7 @@ def _required(found: Any) -> list[str]:
     return [p.name for p in parameters if p.default is p.empty and p.kind not in open_ended]
 
 
-def _refuse_meta(target: str, model: nn.Module) -> None:
+def _refuse_meta_parameters(target: str, model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
             raise LoadError(
@@ -218,7 +218,7 @@ def _refuse_meta(target: str, model: nn.Module) -> None:
             )
 
 
-def _refuse_values(target: str, model: nn.Module) -> None:
+def _refuse_real_parameters(target: str, model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if not parameter.is_meta:
             raise UsageError(

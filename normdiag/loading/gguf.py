@@ -10,60 +10,60 @@ from typing import TYPE_CHECKING
 
 from normdiag.errors import LoadError
 from normdiag.evidence.subject import Loading
-from normdiag.loading.interface import Loaded, Progress, Request, WeightsOnly
-from normdiag.loading.target_reference import Reference
+from normdiag.loading.interface import LoadedTarget, Progress, Request, CheckpointTensors
+from normdiag.loading.target_reference import TargetReference
 
 if TYPE_CHECKING:
     import torch
 
-    from normdiag.loading.gguf_header import GgufHeader, StoredTensor
+    from normdiag.loading.gguf_header import GgufHeader, GgufTensor
 
 _NEEDED = ("gguf", "accelerate")  # transformers refuses a GGUF without accelerate
 
 
 @dataclass(frozen=True)
-class Gguf:
+class GgufFile:
     """A whole GGUF file."""
 
     header: GgufHeader
     request: Request
 
-    def load(self, progress: Progress) -> Loaded:
+    def load(self, progress: Progress) -> LoadedTarget:
         """The model through transformers, dequantised, or the tensors alone."""
         if self.request.weights_only:
-            return WeightsOnly(
-                tensors=lambda _: unpacked(self.header),
-                model_type=self.header.architecture,
+            return CheckpointTensors(
+                tensors=lambda _: iterate_gguf_tensors(self.header),
+                model_type=self.header.architecture_name,
                 class_name=None,
                 loading=Loading(),
-                notes=("no model was built: the tensors of the file alone", self._packing()),
+                notes=("no model was built: the tensors of the file alone", self._describe_quantisation()),
             )
         progress("importing torch and transformers", 0, None)
-        from normdiag.loading.library_output import quiet_gguf
-        from normdiag.loading.pretrained import Checkpoint, load_pretrained
+        from normdiag.loading.library_output import redirect_gguf_progress
+        from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
 
         path = self.header.path
-        checkpoint = Checkpoint(
+        checkpoint = PretrainedFiles(
             folder=path.parent,
             settings=None,
-            tensors=lambda _: unpacked(self.header),
+            tensors=lambda _: iterate_gguf_tensors(self.header),
             gguf_file=path.name,
         )
-        with quiet_gguf(progress):
+        with redirect_gguf_progress(progress):
             loaded = load_pretrained(checkpoint, self.request, progress)
         if self.request.structure_only:
             return loaded
-        return replace(loaded, notes=(*loaded.notes, self._packing()))
+        return replace(loaded, notes=(*loaded.notes, self._describe_quantisation()))
 
-    def _packing(self) -> str:
+    def _describe_quantisation(self) -> str:
         kinds = Counter(tensor.type.name for tensor in self.header.tensors)
         counts = ", ".join(f"{count} {name}" for name, count in kinds.most_common())
-        return f"GGUF ({self.header.architecture}), unpacked for reading: {counts}"
+        return f"GGUF ({self.header.architecture_name}), unpacked for reading: {counts}"
 
 
-def open_gguf(reference: Reference, request: Request) -> Gguf:
+def open_gguf(reference: TargetReference, request: Request) -> GgufFile:
     """Read the header. Raises LoadError for a cut file and where a package is missing."""
-    path = reference.place
+    path = reference.local_path
     for package in _NEEDED:
         if importlib.util.find_spec(package) is None:
             raise LoadError(
@@ -72,20 +72,20 @@ def open_gguf(reference: Reference, request: Request) -> Gguf:
             )
     from normdiag.loading.gguf_header import read_gguf_header
 
-    return Gguf(read_gguf_header(path), request)
+    return GgufFile(read_gguf_header(path), request)
 
 
-def unpacked(header: GgufHeader) -> Iterator[tuple[str, torch.Tensor]]:
+def iterate_gguf_tensors(header: GgufHeader) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors by the file's names: floats in their own dtype, packed ones as float32."""
     import numpy as np
 
     blob = np.memmap(header.path, mode="r", dtype=np.uint8)
     for tensor in header.tensors:
         raw = np.array(blob[tensor.start : tensor.start + tensor.bytes])
-        yield tensor.name, _values(tensor, raw).reshape(tensor.shape)
+        yield tensor.name, _dequantise_tensor(tensor, raw).reshape(tensor.shape)
 
 
-def _values(tensor: StoredTensor, raw: object) -> torch.Tensor:
+def _dequantise_tensor(tensor: GgufTensor, raw: object) -> torch.Tensor:
     import torch
     from gguf.constants import GGMLQuantizationType
     from gguf.quants import dequantize

@@ -36,7 +36,7 @@ _ALIGNMENT = 32
 
 
 @dataclass(frozen=True)
-class StoredTensor:
+class GgufTensor:
     """One tensor: its shape as torch counts it, how it is packed and where it lies."""
 
     name: str
@@ -52,10 +52,10 @@ class GgufHeader:
 
     path: Path
     fields: dict[str, Any]
-    tensors: tuple[StoredTensor, ...]
+    tensors: tuple[GgufTensor, ...]
 
     @property
-    def architecture(self) -> str:
+    def architecture_name(self) -> str:
         """llama.cpp's name of the model family."""
         return str(self.fields["general.architecture"])
 
@@ -71,7 +71,7 @@ def read_gguf_header(path: Path) -> GgufHeader:
         raise LoadError(f"{path} is empty (0 bytes)", "copy or download it again")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as blob:
         try:
-            header = _Cursor(path, blob).header()
+            header = _HeaderReader(path, blob).read_header()
         except (struct.error, OverflowError, UnicodeDecodeError) as error:
             raise LoadError(
                 f"{path} is truncated or damaged: its header does not end within the file's "
@@ -104,7 +104,7 @@ def _refuse_unusable(header: GgufHeader) -> None:
         )
 
 
-class _Cursor:
+class _HeaderReader:
     """Reads one value after the other. struct.error means that the file ended too soon."""
 
     def __init__(self, path: Path, blob: mmap.mmap) -> None:
@@ -112,11 +112,11 @@ class _Cursor:
         self._blob = blob
         self._at = 0
 
-    def header(self) -> GgufHeader:
+    def read_header(self) -> GgufHeader:
         if self._blob[:4] != b"GGUF":
             raise LoadError(f"{self._path} is no GGUF file (it starts with {self._blob[:4]!r})")
         self._at = 4
-        version, tensors, pairs = self._take("I"), self._take("Q"), self._take("Q")
+        version, tensors, pairs = self._read_scalar("I"), self._read_scalar("Q"), self._read_scalar("Q")
         if version not in (2, 3):
             raise LoadError(
                 f"{self._path} is GGUF version {version}; 2 and 3 can be read",
@@ -124,23 +124,23 @@ class _Cursor:
             )
         fields: dict[str, Any] = {}
         for _ in range(pairs):
-            key = self._string()
-            fields[key] = self._value(self._take("I"))
-        table = [self._entry() for _ in range(tensors)]
+            key = self._read_string()
+            fields[key] = self._read_value(self._read_scalar("I"))
+        table = [self._read_entry() for _ in range(tensors)]
         align = fields.get("general.alignment", _ALIGNMENT)
         align = align if isinstance(align, int) and align > 0 else _ALIGNMENT
         data = -(-self._at // align) * align
         scalars = {key: value for key, value in fields.items() if value is not None}
-        return GgufHeader(self._path, scalars, tuple(self._placed(*e, data) for e in table))
+        return GgufHeader(self._path, scalars, tuple(self._locate_tensor(*e, data) for e in table))
 
-    def _entry(self) -> tuple[str, tuple[int, ...], int, int]:
-        name, dims = self._string(), self._take("I")
-        shape = tuple(self._take("Q") for _ in range(dims))
-        return name, shape[::-1], self._take("I"), self._take("Q")  # ggml counts fastest first
+    def _read_entry(self) -> tuple[str, tuple[int, ...], int, int]:
+        name, dims = self._read_string(), self._read_scalar("I")
+        shape = tuple(self._read_scalar("Q") for _ in range(dims))
+        return name, shape[::-1], self._read_scalar("I"), self._read_scalar("Q")  # ggml counts fastest first
 
-    def _placed(
+    def _locate_tensor(
         self, name: str, shape: tuple[int, ...], code: int, offset: int, data: int
-    ) -> StoredTensor:
+    ) -> GgufTensor:
         try:
             kind = GGMLQuantizationType(code)
             elements, size = GGML_QUANT_SIZES[kind]
@@ -150,34 +150,34 @@ class _Cursor:
                 "not know",
                 'pip install --upgrade "normdiag[gguf]" gguf',
             ) from None
-        return StoredTensor(name, shape, kind, data + offset, prod(shape) // elements * size)
+        return GgufTensor(name, shape, kind, data + offset, prod(shape) // elements * size)
 
-    def _value(self, kind: int) -> Any:
+    def _read_value(self, kind: int) -> Any:
         if kind == _STRING:
-            return self._string()
+            return self._read_string()
         if kind in _SCALARS:
-            return self._take(_SCALARS[kind])
+            return self._read_scalar(_SCALARS[kind])
         if kind != _ARRAY:
             raise LoadError(f"{self._path} holds a field of type {kind}, which GGUF does not have")
-        of, count = self._take("I"), self._take("Q")
+        of, count = self._read_scalar("I"), self._read_scalar("Q")
         if of in _SCALARS:
             self._at += count * struct.calcsize("<" + _SCALARS[of])
         else:
             for _ in range(count):
-                self._value(of) if of == _ARRAY else self._skip_string()
+                self._read_value(of) if of == _ARRAY else self._skip_string()
         return None
 
-    def _take(self, form: str) -> Any:
+    def _read_scalar(self, form: str) -> Any:
         (value,) = struct.unpack_from("<" + form, self._blob, self._at)
         self._at += struct.calcsize("<" + form)
         return value
 
     def _skip_string(self) -> None:
-        length = self._take("Q")
+        length = self._read_scalar("Q")
         self._at += length
 
-    def _string(self) -> str:
-        length = self._take("Q")
+    def _read_string(self) -> str:
+        length = self._read_scalar("Q")
         if self._at + length > len(self._blob):
             raise struct.error("the string ends after the file")
         start, self._at = self._at, self._at + length

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-    Tensors = Callable[[Mapping[str, torch.Tensor]], Iterator[tuple[str, torch.Tensor]]]
+    TensorIterator = Callable[[Mapping[str, torch.Tensor]], Iterator[tuple[str, torch.Tensor]]]
     """Given what is in memory already, by name: what was taken over as it is, is not read again."""
     """A way to go over tensors by name, one at a time, as often as it is called."""
 
@@ -49,7 +49,7 @@ class Request:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Runnable:
+class LoadedModel:
     """A model in eval mode that can be run."""
 
     model: nn.Module
@@ -57,23 +57,23 @@ class Runnable:
     tokenizer: Any | None
     notes: tuple[str, ...]
     loading: Loading
-    tensors: Tensors
+    tensors: TensorIterator
     """Every tensor of the checkpoint as stored (of a factory: the state dict)."""
     model_type: str | None
     class_name: str
     mode: Literal["run", "random-init", "structure-only"] = "run"
     """ "structure-only": every parameter is on the meta device."""
-    written: Mapping[str, Any] | None = None
+    config_fields: Mapping[str, Any] | None = None
     """The configuration file as it was written, where there is one."""
-    inputs: Any | None = None
+    author_inputs: Any | None = None
     """What the model's own author says that it takes, where a factory gave it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WeightsOnly:
+class CheckpointTensors:
     """A checkpoint's tensors without a model, also where no model could be built of them."""
 
-    tensors: Tensors
+    tensors: TensorIterator
     model_type: str | None
     class_name: str | None
     loading: Loading
@@ -82,7 +82,7 @@ class WeightsOnly:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShapesOnly:
+class TensorShapes:
     """The names and shapes of a checkpoint's tensors, where no configuration says more."""
 
     shapes: Mapping[str, tuple[int, ...]]
@@ -92,12 +92,12 @@ class ShapesOnly:
     mode: Literal["structure-only"] = "structure-only"
 
 
-Loaded = Runnable | WeightsOnly | ShapesOnly
+LoadedTarget = LoadedModel | CheckpointTensors | TensorShapes
 
 
 class Source(Protocol):
     """A target that was found and whose files are whole."""
 
-    def load(self, progress: Progress) -> Loaded:
+    def load(self, progress: Progress) -> LoadedTarget:
         """Read it. Raises LoadError where no model comes out of it."""
         ...

@@ -14,7 +14,7 @@ from typing import Any
 from normdiag.loading.interface import Progress
 
 
-class Bar:
+class ProgressAdapter:
     """A tqdm that draws nothing and tells `progress` instead."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Bar:
             yield item
             self.update()
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressAdapter:
         return self
 
     def __exit__(
@@ -64,7 +64,7 @@ class Bar:
 
 
 @contextmanager
-def quiet_hub() -> Iterator[None]:
+def silence_hub() -> Iterator[None]:
     """Nothing is printed on stdout, no warning shown, and the hub client draws and logs nothing."""
     from huggingface_hub.utils import logging as hub_logging
     from huggingface_hub.utils.tqdm import (
@@ -77,7 +77,7 @@ def quiet_hub() -> Iterator[None]:
         stack.enter_context(redirect_stdout(sys.stderr))
         stack.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore")
-        _hush(stack, hub_logging)
+        _silence_logger(stack, hub_logging)
         if not are_progress_bars_disabled():
             stack.callback(enable_progress_bars)
         disable_progress_bars()
@@ -85,43 +85,43 @@ def quiet_hub() -> Iterator[None]:
 
 
 @contextmanager
-def quiet(progress: Progress) -> Iterator[None]:
+def silence_libraries(progress: Progress) -> Iterator[None]:
     """As `quiet_hub`, for transformers and the code it runs as well; its bars are `progress`.
 
     What was set before is set again afterwards, also after an error.
     """
     from transformers.utils import logging as model_logging
 
-    with quiet_hub(), ExitStack() as stack:
-        _hush(stack, model_logging)
-        _replace_bars(stack, model_logging, progress)
+    with silence_hub(), ExitStack() as stack:
+        _silence_logger(stack, model_logging)
+        _redirect_progress_bars(stack, model_logging, progress)
         yield
 
 
-def _hush(stack: ExitStack, library: ModuleType) -> None:
+def _silence_logger(stack: ExitStack, library: ModuleType) -> None:
     stack.callback(library.set_verbosity, library.get_verbosity())
     library.set_verbosity(logging.CRITICAL)
 
 
-def _replace_bars(stack: ExitStack, model_logging: ModuleType, progress: Progress) -> None:
+def _redirect_progress_bars(stack: ExitStack, model_logging: ModuleType, progress: Progress) -> None:
     if model_logging.is_progress_bar_enabled():
         stack.callback(model_logging.enable_progress_bar)
     model_logging.disable_progress_bar()
     if hasattr(model_logging, "set_tqdm_hook"):  # older versions have bars, but no hook
 
-        def bar(_: object, args: tuple[Any, ...], settings: dict[str, Any]) -> Bar:
-            return Bar(progress, *args, **settings)
+        def bar(_: object, args: tuple[Any, ...], settings: dict[str, Any]) -> ProgressAdapter:
+            return ProgressAdapter(progress, *args, **settings)
 
         stack.callback(model_logging.set_tqdm_hook, model_logging.set_tqdm_hook(bar))
 
 
 @contextmanager
-def quiet_gguf(progress: Progress) -> Iterator[None]:
+def redirect_gguf_progress(progress: Progress) -> Iterator[None]:
     """transformers' GGUF reader draws its bar with tqdm itself, past transformers' own switch."""
     from transformers import modeling_gguf_pytorch_utils as reader
 
     drawn = reader.tqdm
-    reader.tqdm = lambda *args, **settings: Bar(progress, *args, **settings)
+    reader.tqdm = lambda *args, **settings: ProgressAdapter(progress, *args, **settings)
     try:
         yield
     finally:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.loading.interface import Loaded, Progress, Request, Source, silent
-from normdiag.loading.target_reference import Reference, parse
+from normdiag.loading.interface import LoadedTarget, Progress, Request, Source, silent
+from normdiag.loading.target_reference import TargetReference, parse_target
 
 
-def load(request: Request, progress: Progress | None = None) -> Loaded:
+def load_target(request: Request, progress: Progress | None = None) -> LoadedTarget:
     """Open and read the target of `request`.
 
     Raises LoadError with cause and remedy where no model comes out of it, UsageError where the
@@ -22,7 +22,7 @@ def load(request: Request, progress: Progress | None = None) -> Loaded:
 
 def open_source(request: Request, progress: Progress = silent) -> Source:
     """Find the target and check all that can be checked without torch: cheap, so do it first."""
-    reference = parse(request.target)
+    reference = parse_target(request.target)
     if request.revision is not None and reference.kind != "hub":
         raise UsageError(
             f"revision {request.revision!r} was given, and {request.target} is no hub id",
@@ -37,14 +37,14 @@ def open_source(request: Request, progress: Progress = silent) -> Source:
     if len(asked) > 1:
         raise UsageError(f"{', and '.join(asked)} were asked for", "choose one of them")
     if request.adapter is None:
-        return _open(reference, request, progress)
-    from normdiag.loading.adapter import Adapted, open_adapter
+        return _open_source(reference, request, progress)
+    from normdiag.loading.adapter import AdaptedModel, open_adapter
 
     adapter = open_adapter(request.adapter, request)  # before its base is fetched
-    return Adapted(_open(reference, request, progress), adapter)
+    return AdaptedModel(_open_source(reference, request, progress), adapter)
 
 
-def _open(reference: Reference, request: Request, progress: Progress) -> Source:
+def _open_source(reference: TargetReference, request: Request, progress: Progress) -> Source:
     match reference.kind:
         case "hub":
             from normdiag.loading.hub import open_hub

@@ -12,19 +12,19 @@ from normdiag.errors import LoadError
 from normdiag.loading.config_file import ConfigFile
 
 
-def needs_own_code(settings: ConfigFile) -> bool:
+def needs_checkpoint_code(settings: ConfigFile) -> bool:
     """Whether transformers has no code of its own for what the checkpoint's `auto_map` offers."""
     if not settings.auto_map:
         return False
     known = settings.model_type in transformers.CONFIG_MAPPING
     return not known or (
-        settings.architecture is not None
-        and native_class(settings.architecture) is None
-        and _auto_class(settings) is not None
+        settings.architecture_class is not None
+        and find_transformers_class(settings.architecture_class) is None
+        and _find_auto_class(settings) is not None
     )
 
 
-def refuse_own_code(settings: ConfigFile) -> None:
+def refuse_checkpoint_code(settings: ConfigFile) -> None:
     """Raise LoadError: the checkpoint's code was not asked for, so none of it is run."""
     code = ", ".join(f"{auto} -> {place}" for auto, place in list(settings.auto_map.items())[:3])
     raise LoadError(
@@ -34,22 +34,22 @@ def refuse_own_code(settings: ConfigFile) -> None:
     )
 
 
-def configuration(folder: Path, settings: ConfigFile | None, **extra: Any) -> Any:
+def load_config(folder: Path, settings: ConfigFile | None, **extra: Any) -> Any:
     """transformers' configuration of `folder`; `extra` names a GGUF in it or allows its code."""
     if settings is None or extra.get("trust_remote_code"):
         return transformers.AutoConfig.from_pretrained(folder, **extra)
     model_type = settings.model_type
     if model_type in transformers.CONFIG_MAPPING:
         return transformers.AutoConfig.from_pretrained(folder, **extra)
-    native = native_class(settings.architecture)
+    native = find_transformers_class(settings.architecture_class)
     if model_type is None and native is not None:  # configurations older than `model_type`
         return native.config_class.from_pretrained(folder)
-    raise _unknown(settings)
+    raise _unknown_type_error(settings)
 
 
-def model_class(config: Any, settings: ConfigFile | None, *, own_code: bool) -> tuple[Any, str]:
+def choose_model_class(config: Any, settings: ConfigFile | None, *, own_code: bool) -> tuple[Any, str]:
     """The class to load and, where it is not what the checkpoint names, why."""
-    if settings is not None and own_code and (auto := _auto_class(settings)):
+    if settings is not None and own_code and (auto := _find_auto_class(settings)):
         from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
         place = settings.auto_map[auto]
@@ -57,7 +57,7 @@ def model_class(config: Any, settings: ConfigFile | None, *, own_code: bool) -> 
             place, settings.path.parent
         ), f"code of {place} was run"
     names = getattr(config, "architectures", None) or [None]
-    if (native := native_class(names[0])) is not None:
+    if (native := find_transformers_class(names[0])) is not None:
         return native, ""
     base = transformers.MODEL_MAPPING.get(type(config), None)
     if base is None:
@@ -72,14 +72,14 @@ def model_class(config: Any, settings: ConfigFile | None, *, own_code: bool) -> 
     return base, f"transformers has no {names[0]}: loaded as {base.__name__} (AutoModel)"
 
 
-def native_class(name: str | None) -> Any | None:
+def find_transformers_class(name: str | None) -> Any | None:
     """transformers' model class of that name. Other things that transformers holds do not count."""
     found = getattr(transformers, name, None) if name else None
     is_model = isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
     return found if is_model else None
 
 
-def own_config(config: Any, chosen: Any) -> Any:
+def select_sub_config(config: Any, chosen: Any) -> Any:
     """The part of a composite configuration that `chosen` (a text model, say) is built from."""
     wanted: Any = getattr(chosen, "config_class", None)
     text = getattr(type(config), "sub_configs", {}).get("text_config")
@@ -88,19 +88,19 @@ def own_config(config: Any, chosen: Any) -> Any:
     return config
 
 
-def _auto_class(settings: ConfigFile) -> str | None:
+def _find_auto_class(settings: ConfigFile) -> str | None:
     """The entry of `auto_map` that holds the checkpoint's class, else any model class."""
     models = {auto: ref for auto, ref in settings.auto_map.items() if auto.startswith("AutoModel")}
     for auto, place in models.items():
-        if str(place).rpartition(".")[2] == settings.architecture:
+        if str(place).rpartition(".")[2] == settings.architecture_class:
             return auto
     return next(iter(models), None)
 
 
-def _unknown(settings: ConfigFile) -> LoadError:
+def _unknown_type_error(settings: ConfigFile) -> LoadError:
     version = transformers.__version__
     if settings.model_type is None:
-        named = f" and architectures {settings.architecture!r}" if settings.architecture else ""
+        named = f" and architectures {settings.architecture_class!r}" if settings.architecture_class else ""
         return LoadError(
             f"{settings.path} has no model_type{named}: nothing says what to build",
             "add model_type, or pass a factory (file.py:function) that builds the model",

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from torch import nn
 
 
-def own_tensors(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+def iterate_module_state(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """The state dict, tensors only; a quantised tensor as the values that it stands for.
 
     torch's quantised layers keep a packed (weight, bias) and a dtype there.
     """
     for name, value in model.state_dict().items():
-        yield from _tensors(name, value)
+        yield from _iterate_value(name, value)
 
 
-def _tensors(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
+def _iterate_value(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
     import torch
 
     if isinstance(value, torch.Tensor):
@@ -27,4 +27,4 @@ def _tensors(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
         yield name, detached.dequantize() if detached.is_quantized else detached
     elif isinstance(value, (tuple, list)):
         for i, item in enumerate(value):
-            yield from _tensors(f"{name}.{i}", item)
+            yield from _iterate_value(f"{name}.{i}", item)

@@ -7,15 +7,15 @@ from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import LoadError
-from normdiag.loading.describe_exception import cause
+from normdiag.loading.describe_exception import describe_exception
 from normdiag.loading.interface import silent
-from normdiag.loading.library_output import quiet
+from normdiag.loading.library_output import silence_libraries
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-def left_out(config: Any, written: Iterable[str]) -> dict[str, bool | float]:
+def omitted_settings(config: Any, written: Iterable[str]) -> dict[str, bool | float]:
     """Setting -> the default that was taken; booleans and fractions, which can be turned.
 
     Settings that every configuration has (of training, of generation) are left aside.
@@ -35,14 +35,14 @@ def left_out(config: Any, written: Iterable[str]) -> dict[str, bool | float]:
     }
 
 
-def turned(value: bool | float) -> bool | float:
+def flip_setting(value: bool | float) -> bool | float:
     """Another value of the same setting."""
     if isinstance(value, bool):
         return not value
     return 2 * value if value else 1.0
 
 
-def built_with(model: nn.Module, settings: Mapping[str, bool | float]) -> nn.Module:
+def build_on_meta(model: nn.Module, settings: Mapping[str, bool | float]) -> nn.Module:
     """A model of the same class on the meta device, some of its settings changed.
 
     Raises LoadError where that cannot be built.
@@ -56,8 +56,8 @@ def built_with(model: nn.Module, settings: Mapping[str, bool | float]) -> nn.Mod
     try:
         for name, value in settings.items():
             setattr(config, name, value)
-        with quiet(silent), torch.device("meta"):
+        with silence_libraries(silent), torch.device("meta"):
             made: nn.Module = type(model)._from_config(config)
         return made.eval()
     except Exception as error:
-        raise LoadError(f"it cannot be built with {dict(settings)}: {cause(error)}") from error
+        raise LoadError(f"it cannot be built with {dict(settings)}: {describe_exception(error)}") from error

@@ -16,14 +16,14 @@ _AGAIN = "copy or download it again"
 
 
 @dataclass(frozen=True)
-class StoredShape:
+class TensorHeader:
     """One tensor, as its header describes it."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
-def read_header(path: Path) -> dict[str, StoredShape]:
+def read_safetensors_header(path: Path) -> dict[str, TensorHeader]:
     """The tensors of `path` by name. Only the header is read.
 
     Raises LoadError, with the expected and the actual number of bytes, for a file that was cut.
@@ -43,7 +43,7 @@ def read_header(path: Path) -> dict[str, StoredShape]:
                 "the file is damaged, or of another format under this name",
             )
         raw = file.read(length)
-    tensors, end = _described(path, raw)
+    tensors, end = _parse_header(path, raw)
     expected = 8 + length + end
     if actual != expected:
         state = "truncated" if actual < expected else "too long"
@@ -55,13 +55,13 @@ def read_header(path: Path) -> dict[str, StoredShape]:
     return tensors
 
 
-def _described(path: Path, raw: bytes) -> tuple[dict[str, StoredShape], int]:
+def _parse_header(path: Path, raw: bytes) -> tuple[dict[str, TensorHeader], int]:
     """The tensors and where the last one ends, in bytes after the header."""
     try:
         entries = json.loads(raw)
         entries.pop("__metadata__", None)
         tensors = {
-            str(name): StoredShape(str(entry["dtype"]), tuple(int(n) for n in entry["shape"]))
+            str(name): TensorHeader(str(entry["dtype"]), tuple(int(n) for n in entry["shape"]))
             for name, entry in entries.items()
         }
         ends = [int(entry["data_offsets"][1]) for entry in entries.values()]

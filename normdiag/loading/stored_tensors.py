@@ -9,11 +9,11 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from normdiag.errors import LoadError
-from normdiag.loading.torch_pickle import read_pickle
+from normdiag.loading.torch_pickle import read_torch_pickle
 from normdiag.loading.weight_files import WeightFiles
 
 if TYPE_CHECKING:
-    from normdiag.loading.interface import Tensors
+    from normdiag.loading.interface import TensorIterator
 
 
 _DTYPES = {
@@ -25,14 +25,14 @@ _DTYPES = {
 """The dtypes that models are run in."""
 
 
-def stored_tensors(weights: WeightFiles) -> Tensors:
+def stored_tensors(weights: WeightFiles) -> TensorIterator:
     """A function that goes over the tensors of `weights`: names, dtypes and shapes as stored."""
     if weights.format == "safetensors":
-        return lambda resident: _safetensors(weights, resident)
-    return lambda resident: _pickles(weights)
+        return lambda resident: _iterate_safetensors(weights, resident)
+    return lambda resident: _iterate_pickles(weights)
 
 
-def _safetensors(
+def _iterate_safetensors(
     weights: WeightFiles, resident: Mapping[str, torch.Tensor]
 ) -> Iterator[tuple[str, torch.Tensor]]:
     for path in weights.paths:
@@ -40,7 +40,7 @@ def _safetensors(
             for name in file.keys():  # noqa: SIM118  (the file is no mapping)
                 try:
                     held = resident.get(name)
-                    if held is not None and _is_taken_over(file.get_slice(name), held):
+                    if held is not None and _is_loaded_unchanged(file.get_slice(name), held):
                         yield name, held
                     else:
                         yield name, file.get_tensor(name)
@@ -48,7 +48,7 @@ def _safetensors(
                     raise LoadError(f"{path}: tensor {name} cannot be read ({error})") from error
 
 
-def _is_taken_over(stored: Any, held: torch.Tensor) -> bool:
+def _is_loaded_unchanged(stored: Any, held: torch.Tensor) -> bool:
     return (
         held.device.type == "cpu"
         and _DTYPES.get(stored.get_dtype()) is held.dtype
@@ -56,6 +56,6 @@ def _is_taken_over(stored: Any, held: torch.Tensor) -> bool:
     )
 
 
-def _pickles(weights: WeightFiles) -> Iterator[tuple[str, torch.Tensor]]:
+def _iterate_pickles(weights: WeightFiles) -> Iterator[tuple[str, torch.Tensor]]:
     for path in weights.paths:
-        yield from read_pickle(path).items()
+        yield from read_torch_pickle(path).items()

@@ -10,14 +10,14 @@ from typing import Literal
 
 from normdiag.errors import LoadError, UsageError
 
-Kind = Literal["hub", "directory", "safetensors", "gguf", "checkpoint", "factory"]
+TargetKind = Literal["hub", "directory", "safetensors", "gguf", "checkpoint", "factory"]
 
 FORMS = (
     'a target is a hub id ("org/name"), a checkpoint directory, a .safetensors, .bin or .gguf '
     'file, or a factory ("package.module:function" or "file.py:function")'
 )
 
-_SUFFIXES: dict[str, Kind] = {
+_SUFFIXES: dict[str, TargetKind] = {
     ".safetensors": "safetensors",
     ".gguf": "gguf",
     ".bin": "checkpoint",
@@ -31,24 +31,24 @@ _HUB_ID = re.compile(r"(?!.*(?:--|\.\.))\w[\w.-]*(?:/\w[\w.-]*)?", re.ASCII)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reference:
+class TargetReference:
     """A target, understood. `path` is set for everything local, `module` and `factory` for code."""
 
-    kind: Kind
+    kind: TargetKind
     target: str
     path: Path | None = None
     module: str | None = None
     factory: str | None = None
 
     @property
-    def place(self) -> Path:
+    def local_path(self) -> Path:
         """Where a local target lies. Raises ValueError for one that is not."""
         if self.path is None:
             raise ValueError(f"{self.target} is not a path")
         return self.path
 
 
-def parse(target: str) -> Reference:
+def parse_target(target: str) -> TargetReference:
     """What `target` names. What lies on disk wins over every other reading.
 
     Raises UsageError for an empty target and LoadError for a path that does not exist, a file
@@ -58,19 +58,19 @@ def parse(target: str) -> Reference:
         raise UsageError("the target is empty", FORMS)
     path = Path(os.path.expanduser(target))  # noqa: PTH111  (pathlib raises for an unknown user)
     if os.path.isdir(path):  # noqa: PTH112  (pathlib raises for names that no file can have)
-        return Reference(kind="directory", target=target, path=path)
+        return TargetReference(kind="directory", target=target, path=path)
     if os.path.exists(path):  # noqa: PTH110
-        return Reference(kind=_kind_of_file(path), target=target, path=path)
+        return TargetReference(kind=_detect_file_kind(path), target=target, path=path)
     if named := _FACTORY.fullmatch(target):
-        return _factory(target, named["module"], named["factory"])
-    if _looks_like_a_path(target):
-        raise LoadError(f"{target} does not exist", _missing_path_hint(path))
+        return _parse_factory(target, named["module"], named["factory"])
+    if _resembles_path(target):
+        raise LoadError(f"{target} does not exist", _missing_path_advice(path))
     if _HUB_ID.fullmatch(target):
-        return Reference(kind="hub", target=target)
+        return TargetReference(kind="hub", target=target)
     raise LoadError(f"{target!r} is no target", FORMS)
 
 
-def _kind_of_file(path: Path) -> Kind:
+def _detect_file_kind(path: Path) -> TargetKind:
     if kind := _SUFFIXES.get(path.suffix.lower()):
         return kind
     if path.suffix == ".py":
@@ -86,20 +86,20 @@ def _kind_of_file(path: Path) -> Kind:
     raise LoadError(f"{path} is a file of unknown type ({path.suffix or 'no suffix'})", FORMS)
 
 
-def _factory(target: str, module: str, factory: str) -> Reference:
+def _parse_factory(target: str, module: str, factory: str) -> TargetReference:
     if module.endswith(".py"):
         path = Path(module).expanduser()
         if not path.is_file():
-            raise LoadError(f"{module} does not exist", _missing_path_hint(path))
-        return Reference(kind="factory", target=target, path=path, factory=factory)
+            raise LoadError(f"{module} does not exist", _missing_path_advice(path))
+        return TargetReference(kind="factory", target=target, path=path, factory=factory)
     if _MODULE.fullmatch(module):
-        return Reference(kind="factory", target=target, module=module, factory=factory)
+        return TargetReference(kind="factory", target=target, module=module, factory=factory)
     raise LoadError(
         f"{target!r} names a factory in {module!r}, which is neither a module nor a .py file", FORMS
     )
 
 
-def _looks_like_a_path(target: str) -> bool:
+def _resembles_path(target: str) -> bool:
     return (
         target.startswith((".", "/", "~"))
         or "\\" in target
@@ -109,7 +109,7 @@ def _looks_like_a_path(target: str) -> bool:
     )
 
 
-def _missing_path_hint(path: Path) -> str:
+def _missing_path_advice(path: Path) -> str:
     missing = path
     while not os.path.exists(missing.parent):  # noqa: PTH110
         missing = missing.parent

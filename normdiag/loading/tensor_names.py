@@ -18,23 +18,23 @@ Shape = tuple[int, ...]
 
 
 @dataclass(slots=True)
-class _Row:
+class _LayerGroup:
     """Tensors whose names differ in one number: the layers that the number counts."""
 
     layers: set[int] = field(default_factory=set)
     vectors: Counter[str] = field(default_factory=Counter)
 
-    def common(self) -> list[str]:
+    def frequent_vectors(self) -> list[str]:
         """The vectors that most layers have."""
         return [name for name, count in self.vectors.items() if 2 * count > len(self.layers)]
 
 
-def guess(shapes: Mapping[str, Shape]) -> dict[str, str]:
+def guess_layers(shapes: Mapping[str, Shape]) -> dict[str, str]:
     """Where layers repeat, and outside of them: how many, and which vectors may be gains.
 
     A vector that is no bias multiplies element by element, as a gain does (a LayerScale too).
     """
-    rows: dict[str, _Row] = defaultdict(_Row)
+    rows: dict[str, _LayerGroup] = defaultdict(_LayerGroup)
     outside: list[str] = []
     for name, shape in shapes.items():
         is_gain = len(shape) == 1 and not name.endswith("bias")
@@ -43,20 +43,20 @@ def guess(shapes: Mapping[str, Shape]) -> dict[str, str]:
             row = rows[name[: place.start()]]
             row.layers.add(int(place[1]))
             if is_gain:
-                row.vectors[_labelled(name[place.end() :], shape)] += 1
+                row.vectors[_format_vector(name[place.end() :], shape)] += 1
         elif is_gain:
-            outside.append(_labelled(name, shape))
+            outside.append(_format_vector(name, shape))
     said = {
-        prefix: f"layers: {len(row.layers)}; possible gains in each: {_listed(row.common())}"
+        prefix: f"layers: {len(row.layers)}; possible gains in each: {_format_vectors(row.frequent_vectors())}"
         for prefix, row in rows.items()
     }
-    return said | {"outside of layers": f"possible gains: {_listed(outside)}"}
+    return said | {"outside of layers": f"possible gains: {_format_vectors(outside)}"}
 
 
-def _labelled(name: str, shape: Shape) -> str:
+def _format_vector(name: str, shape: Shape) -> str:
     return f"{name} [{shape[0]}]"
 
 
-def _listed(vectors: list[str]) -> str:
+def _format_vectors(vectors: list[str]) -> str:
     more = ", .." if len(vectors) > _FEW else ""
     return f"{len(vectors)} ({', '.join(vectors[:_FEW])}{more})" if vectors else "none"

@@ -7,14 +7,14 @@ from typing import Any
 
 import transformers
 
-from normdiag.loading.describe_exception import cause
+from normdiag.loading.describe_exception import describe_exception
 
 # Any of these holds or names a vocabulary. Without one, transformers may make a tokenizer up from
 # the model type, whose ids have nothing to do with the checkpoint.
 _VOCABULARIES = ("tokenizer*", "vocab*", "*.model", "*.spm", "*.tiktoken", "spiece*")
 
 
-def find_tokenizer(
+def load_tokenizer(
     folder: Path, gguf_file: str | None, *, trust: bool
 ) -> tuple[Any | None, str | None]:
     """The tokenizer, or None, and why one that is there will not do. None is no error."""
@@ -31,7 +31,7 @@ def find_tokenizer(
             folder, trust_remote_code=trust, local_files_only=True
         )
     except Exception as error:
-        return None, f"the tokenizer cannot be loaded ({cause(error)})"
+        return None, f"the tokenizer cannot be loaded ({describe_exception(error)})"
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
         return None, f"no vocabulary for {type(tokenizer).__name__} beside the weights"
     return tokenizer, None

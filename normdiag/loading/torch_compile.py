@@ -11,13 +11,13 @@ if TYPE_CHECKING:
 _ORIGINAL = "_orig_mod"
 
 
-def uncompiled(model: nn.Module) -> tuple[nn.Module, tuple[str, ...]]:
+def unwrap_compiled(model: nn.Module) -> tuple[nn.Module, tuple[str, ...]]:
     """The original of a compiled module, and what to say where anything in it is compiled.
 
     A compiled graph fuses norms and adds into kernels that no dispatch mode sees into. The same
     parameters run in the original's code, so nothing that is measured differs but for rounding.
     """
-    wrapper = _wrapper()
+    wrapper = _compiled_module_class()
     original: Any = model
     while wrapper is not None and isinstance(original, wrapper):
         original = getattr(original, _ORIGINAL)
@@ -29,7 +29,7 @@ def uncompiled(model: nn.Module) -> tuple[nn.Module, tuple[str, ...]]:
     return original, (note,) if inside else ()
 
 
-def _wrapper() -> type | None:
+def _compiled_module_class() -> type | None:
     """The class of compiled modules. Where its module was never imported there are none."""
     module = sys.modules.get("torch._dynamo.eval_frame")
     return getattr(module, "OptimizedModule", None)

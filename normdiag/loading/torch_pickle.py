@@ -13,12 +13,12 @@ from typing import Any
 import torch
 
 from normdiag.errors import LoadError
-from normdiag.loading.describe_exception import cause
+from normdiag.loading.describe_exception import describe_exception
 
 _FORBIDDEN = re.compile(r"GLOBAL (\S+)")
 
 
-def read_pickle(path: Path) -> dict[str, torch.Tensor]:
+def read_torch_pickle(path: Path) -> dict[str, torch.Tensor]:
     """The tensors of `path` by name, those of nested dictionaries under dotted names.
 
     The data of a zip archive is mapped, not read. Raises LoadError, having executed nothing, for
@@ -30,21 +30,21 @@ def read_pickle(path: Path) -> dict[str, torch.Tensor]:
             warnings.simplefilter("ignore")  # of old pickle protocols
             content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
-        raise _refused(path, error) from error
+        raise _unpickling_error(path, error) from error
     except Exception as error:
         raise LoadError(
-            f"{path} cannot be read: {cause(error)}",
+            f"{path} cannot be read: {describe_exception(error)}",
             "the file is damaged or was not written by torch.save; copy or download it again",
         ) from error
-    tensors = dict(_flat(content, ""))
+    tensors = dict(_flatten_tensors(content, ""))
     if not tensors:
         raise LoadError(f"{path} holds no tensors, but a {type(content).__name__}")
     return tensors
 
 
-def _refused(path: Path, error: pickle.UnpicklingError) -> LoadError:
+def _unpickling_error(path: Path, error: pickle.UnpicklingError) -> LoadError:
     named = _FORBIDDEN.search(str(error))
-    wants = f"it asks for {named[1]}" if named else cause(error)
+    wants = f"it asks for {named[1]}" if named else describe_exception(error)
     return LoadError(
         f"{path} is a pickle that holds more than tensors ({wants}); it was not unpickled",
         "unpickling runs code: where you trust the file, load it yourself and save its state dict "
@@ -52,9 +52,9 @@ def _refused(path: Path, error: pickle.UnpicklingError) -> LoadError:
     )
 
 
-def _flat(content: Any, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
+def _flatten_tensors(content: Any, prefix: str) -> Iterator[tuple[str, torch.Tensor]]:
     if isinstance(content, torch.Tensor):
         yield prefix or "tensor", content.detach()
     elif isinstance(content, Mapping):
         for key, value in content.items():
-            yield from _flat(value, f"{prefix}.{key}" if prefix else str(key))
+            yield from _flatten_tensors(value, f"{prefix}.{key}" if prefix else str(key))

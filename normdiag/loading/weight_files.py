@@ -9,7 +9,7 @@ from typing import Literal
 
 from normdiag.errors import LoadError
 from normdiag.loading.config_file import read_json_object
-from normdiag.loading.safetensors_header import read_header
+from normdiag.loading.safetensors_header import read_safetensors_header
 
 # In the order in which transformers looks for them.
 STANDARD = ("model.safetensors", "pytorch_model.bin")
@@ -27,9 +27,9 @@ class WeightFiles:
     def check(self) -> None:
         """Raise LoadError for the first file that is empty, a pointer, cut or damaged."""
         for path in self.paths:
-            _refuse_pointer(path)
+            _refuse_placeholder(path)
             if self.format == "safetensors":
-                read_header(path)
+                read_safetensors_header(path)
             else:
                 _check_archive(path)
 
@@ -39,7 +39,7 @@ def single_file(path: Path) -> WeightFiles:
     return WeightFiles("safetensors" if path.suffix == ".safetensors" else "pickle", (path,))
 
 
-def find_weights(folder: Path) -> WeightFiles | None:
+def find_weight_files(folder: Path) -> WeightFiles | None:
     """The weights of `folder` as transformers would choose them, or None.
 
     Raises LoadError for a missing shard.
@@ -49,13 +49,13 @@ def find_weights(folder: Path) -> WeightFiles | None:
             return single_file(folder / name)
         index = folder / (name + INDEX_SUFFIX)
         if index.is_file():
-            return WeightFiles(single_file(folder / name).format, shards(index))
+            return WeightFiles(single_file(folder / name).format, list_shards(index))
     return None
 
 
-def shards(index: Path) -> tuple[Path, ...]:
+def list_shards(index: Path) -> tuple[Path, ...]:
     """The files that an index names, in its order. Raises LoadError where one is missing."""
-    places = shard_map(index)
+    places = read_shard_index(index)
     names = tuple(dict.fromkeys(places.values()))
     missing = [name for name in names if not (index.parent / name).is_file()]
     if missing:
@@ -69,7 +69,7 @@ def shards(index: Path) -> tuple[Path, ...]:
     return tuple(index.parent / name for name in names)
 
 
-def shard_map(index: Path) -> dict[str, str]:
+def read_shard_index(index: Path) -> dict[str, str]:
     """Tensor -> file, as an index has it. Raises LoadError for a place outside its folder."""
     places = read_json_object(index).get("weight_map")
     if not isinstance(places, dict) or not places:
@@ -83,7 +83,7 @@ def shard_map(index: Path) -> dict[str, str]:
     return places
 
 
-def _refuse_pointer(path: Path) -> None:
+def _refuse_placeholder(path: Path) -> None:
     size = path.stat().st_size
     if size == 0:
         raise LoadError(f"{path} is empty (0 bytes)", "copy or download it again")

@@ -11,9 +11,9 @@ import transformers
 from torch import nn
 
 from normdiag.errors import RunError
-from normdiag.inputs.model_inputs import Batch, ProbeOptions, build
-from normdiag.loading.factory import of_module
-from normdiag.loading.interface import Runnable
+from normdiag.inputs.model_inputs import Batch, ProbeOptions, build_inputs
+from normdiag.loading.factory import wrap_module
+from normdiag.loading.interface import LoadedModel
 
 SMALL = {
     "hidden_size": 16,
@@ -93,8 +93,8 @@ def bert() -> nn.Module:
 def test_models_of_all_kinds_run(
     make: Callable[[], nn.Module], names: set[str], shape: tuple[int, ...]
 ) -> None:
-    runnable = of_module(make().eval())
-    (batch,), probe, _ = build(runnable, ProbeOptions())
+    runnable = wrap_module(make().eval())
+    (batch,), probe, _ = build_inputs(runnable, ProbeOptions())
     assert set(batch.inputs) - {"use_cache"} == names
     assert next(v for v in batch.inputs.values() if hasattr(v, "shape")).shape == shape
     assert probe.sequences == len(batch.rows) == shape[0]
@@ -104,7 +104,7 @@ def test_models_of_all_kinds_run(
 
 
 def test_the_decoder_of_a_speech_model_starts_where_it_should() -> None:
-    (batch,), _, _ = build(of_module(whisper()), ProbeOptions())
+    (batch,), _, _ = build_inputs(wrap_module(whisper()), ProbeOptions())
     ids = batch.inputs["decoder_input_ids"]
     assert ids.shape == (2, 9)
     assert ids[:, 0].tolist() == [5, 5]
@@ -112,9 +112,9 @@ def test_the_decoder_of_a_speech_model_starts_where_it_should() -> None:
 
 
 def test_noise_is_seeded_and_in_the_models_dtype() -> None:
-    runnable = of_module(vit().to(torch.bfloat16))
+    runnable = wrap_module(vit().to(torch.bfloat16))
     one, again, other = (
-        build(runnable, ProbeOptions(seed=s))[0][0].inputs["pixel_values"] for s in (1, 1, 2)
+        build_inputs(runnable, ProbeOptions(seed=s))[0][0].inputs["pixel_values"] for s in (1, 1, 2)
     )
     assert one.dtype is torch.bfloat16
     assert torch.equal(one, again)
@@ -123,9 +123,9 @@ def test_noise_is_seeded_and_in_the_models_dtype() -> None:
 
 def test_what_cannot_be_guessed_is_named() -> None:
     config = transformers.DecisionTransformerConfig(hidden_size=8, n_layer=1, n_head=1)
-    runnable = of_module(transformers.DecisionTransformerModel(config))
+    runnable = wrap_module(transformers.DecisionTransformerModel(config))
     with pytest.raises(RunError, match="DecisionTransformerModel takes 'states'") as caught:
-        build(runnable, ProbeOptions())
+        build_inputs(runnable, ProbeOptions())
     assert "--inputs FILE" in str(caught.value.hint)
     assert "inputs={'states': tensor" in str(caught.value.hint)
 
@@ -181,8 +181,8 @@ class TestPlainModules:
     def test_the_first_weight_tells_the_shape(
         self, module: nn.Module, name: str, shape: tuple[int, ...]
     ) -> None:
-        runnable = of_module(module.eval())
-        (batch,), probe, _ = build(runnable, ProbeOptions())
+        runnable = wrap_module(module.eval())
+        (batch,), probe, _ = build_inputs(runnable, ProbeOptions())
         assert batch.inputs[name].shape == shape
         assert (probe.sequences, probe.tokens) == (2, 32)
         assert "first weight" in str(probe.note) or "rows of table" in str(probe.note)
@@ -190,32 +190,32 @@ class TestPlainModules:
             runnable.model(*batch.args, **batch.inputs)
 
     def test_ids_have_rows(self) -> None:
-        (batch,), probe, _ = build(of_module(Reader()), ProbeOptions())
+        (batch,), probe, _ = build_inputs(wrap_module(Reader()), ProbeOptions())
         assert int(batch.inputs["idx"].max()) < 11
         assert probe.kind == "random-ids"
         assert batch.ids is not None
 
     def test_arguments_without_a_name_are_given_by_position(self) -> None:
-        runnable = of_module(Bare())
-        (batch,), _, _ = build(runnable, ProbeOptions())
+        runnable = wrap_module(Bare())
+        (batch,), _, _ = build_inputs(runnable, ProbeOptions())
         assert batch.inputs == {}
         assert runnable.model(*batch.args).shape == (2, 16, 5)
 
     def test_more_than_one_argument_is_an_error_that_names_them(self) -> None:
         with pytest.raises(RunError, match="Transformer needs src, tgt") as caught:
-            build(of_module(nn.Transformer(8, 2, 1, 1, 8)), ProbeOptions())
+            build_inputs(wrap_module(nn.Transformer(8, 2, 1, 1, 8)), ProbeOptions())
         assert "--inputs FILE" in str(caught.value.hint)
 
     @pytest.mark.parametrize("module", [nn.Conv2d(3, 4, 3), nn.ReLU()])
     def test_what_tells_nothing_is_an_error(self, module: nn.Module) -> None:
         with pytest.raises(RunError, match="takes 'input', and nothing says what shape"):
-            build(of_module(module), ProbeOptions())
+            build_inputs(wrap_module(module), ProbeOptions())
 
 
 class TestAuthorsInputs:
     def test_those_of_the_factory_come_first(self) -> None:
-        runnable = of_module(Block(), inputs=(torch.ones(1, 2, 6),))
-        (batch,), probe, _ = build(runnable, ProbeOptions())
+        runnable = wrap_module(Block(), inputs=(torch.ones(1, 2, 6),))
+        (batch,), probe, _ = build_inputs(runnable, ProbeOptions())
         assert torch.equal(batch.inputs["x"], torch.ones(1, 2, 6))
         assert (probe.kind, probe.sequences, probe.tokens) == ("inputs", 1, 2)
 
@@ -231,12 +231,12 @@ class TestAuthorsInputs:
     def test_a_module_may_have_its_own(self, example: object) -> None:
         module = Block()
         module.example_inputs = example
-        (batch,), _, _ = build(of_module(module), ProbeOptions())
+        (batch,), _, _ = build_inputs(wrap_module(module), ProbeOptions())
         assert torch.equal(batch.inputs["x"], torch.ones(1, 2, 6))
 
     def test_several_forwards(self) -> None:
-        runnable: Runnable = of_module(Block(), inputs=[torch.ones(1, 2, 6), torch.ones(3, 1, 6)])
-        made, probe, _ = build(runnable, ProbeOptions())
+        runnable: LoadedModel = wrap_module(Block(), inputs=[torch.ones(1, 2, 6), torch.ones(3, 1, 6)])
+        made, probe, _ = build_inputs(runnable, ProbeOptions())
         assert [batch.rows for batch in made] == [(0,), (1, 2, 3)]
         assert (probe.sequences, probe.tokens) == (4, 5)
 
@@ -246,7 +246,7 @@ def test_padding_is_not_counted() -> None:
         "input_ids": torch.tensor([[4, 5, 6], [7, 0, 0]]),
         "attention_mask": torch.tensor([[1, 1, 1], [1, 0, 0]]),
     }
-    _, probe, _ = build(replace(of_module(bert()), inputs=given), ProbeOptions())
+    _, probe, _ = build_inputs(replace(wrap_module(bert()), inputs=given), ProbeOptions())
     assert (probe.sequences, probe.tokens) == (2, 4)
 
 

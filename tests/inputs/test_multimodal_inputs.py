@@ -10,9 +10,9 @@ from torch import nn
 
 import normdiag
 from normdiag.errors import RunError
-from normdiag.evidence.subject import Probe
-from normdiag.inputs.model_inputs import Batch, ProbeOptions, build
-from normdiag.loading.factory import of_module
+from normdiag.evidence.subject import InputSummary
+from normdiag.inputs.model_inputs import Batch, ProbeOptions, build_inputs
+from normdiag.loading.factory import wrap_module
 from tests.structure.families.family import Family, families
 
 ALONE = {
@@ -65,9 +65,9 @@ def known(names: list[str]) -> list[str]:
     return [name for name in names if name in every()]
 
 
-def made(name: str) -> tuple[nn.Module, tuple[Batch, ...], Probe]:
+def made(name: str) -> tuple[nn.Module, tuple[Batch, ...], InputSummary]:
     model, _ = every()[name].build()
-    batches, probe, _ = build(of_module(model), ProbeOptions())
+    batches, probe, _ = build_inputs(wrap_module(model), ProbeOptions())
     return model, batches, probe
 
 
@@ -127,20 +127,20 @@ def test_trying_leaves_the_model_as_it_was() -> None:
     model.language_model.eval()
     modes = [module.training for module in model.modules()]
     before = torch.get_rng_state()
-    build(of_module(model), ProbeOptions())
+    build_inputs(wrap_module(model), ProbeOptions())
     assert [module.training for module in model.modules()] == modes
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_what_the_user_gives_is_all_there_is() -> None:
     model, _ = every()["llava"].build()
-    batches, _, _ = build(of_module(model), ProbeOptions(ids=((1, 2, 3),)))
+    batches, _, _ = build_inputs(wrap_module(model), ProbeOptions(ids=((1, 2, 3),)))
     assert [set(batch.inputs) for batch in batches] == [{"input_ids"}]
 
 
 def test_without_values_no_image_is_put_into_the_text() -> None:
     model = every()["llava"].build()[0].to("meta")
-    batches, probe, _ = build(of_module(model, structure_only=True), ProbeOptions())
+    batches, probe, _ = build_inputs(wrap_module(model, structure_only=True), ProbeOptions())
     assert len(batches) == 1
     assert "no image: there are no values" in str(probe.note)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.truncation import shortened
+from normdiag.inputs.truncation import truncate_batch
 
 
 def ids(sequences=3, positions=10):
@@ -26,7 +26,7 @@ def test_ids_masks_and_embeddings_are_cut_alike():
         tokens=(tuple("abcdefghij"),) * 3,
         special=((True,) + (False,) * 9,) * 3,
     )
-    short = shortened(batch, 4)
+    short = truncate_batch(batch, 4)
     assert torch.equal(short.inputs["input_ids"], ids()[:1, :4])
     assert short.inputs["attention_mask"].shape == (1, 4)
     assert torch.equal(short.inputs["inputs_embeds"], batch.inputs["inputs_embeds"][:1, :4])
@@ -40,17 +40,17 @@ def test_ids_masks_and_embeddings_are_cut_alike():
 
 
 def test_arguments_by_position_are_cut():
-    assert torch.equal(shortened(Batch(args=(ids(),)), 3).args[0], ids()[:1, :3])
+    assert torch.equal(truncate_batch(Batch(args=(ids(),)), 3).args[0], ids()[:1, :3])
 
 
 def test_a_shorter_sequence_stays_whole():
-    assert shortened(Batch(inputs={"input_ids": ids(2, 3)}), 8).inputs["input_ids"].shape == (1, 3)
+    assert truncate_batch(Batch(inputs={"input_ids": ids(2, 3)}), 8).inputs["input_ids"].shape == (1, 3)
 
 
 def test_padding_on_the_left_is_passed_over():
     mask = torch.tensor([[0, 0, 0, 1, 1, 1, 1, 1, 1, 1]] * 3)
     batch = Batch(inputs={"input_ids": ids(), "attention_mask": mask}, ids=(tuple(range(10)),) * 3)
-    short = shortened(batch, 4)
+    short = truncate_batch(batch, 4)
     assert short.inputs["input_ids"].tolist() == [[3, 4, 5, 6]]
     assert short.inputs["attention_mask"].tolist() == [[1, 1, 1, 1]]
     assert short.ids == ((3, 4, 5, 6),)
@@ -63,7 +63,7 @@ def test_a_decoder_has_its_own_length_and_mask():
         "decoder_input_ids": ids(1, 6),
         "decoder_attention_mask": mask,
     }
-    short = shortened(Batch(inputs=inputs), 3).inputs
+    short = truncate_batch(Batch(inputs=inputs), 3).inputs
     assert short["input_ids"].tolist() == [[0, 1, 2]]
     assert short["decoder_input_ids"].tolist() == [[2, 3, 4]]
 
@@ -79,4 +79,4 @@ def test_a_decoder_has_its_own_length_and_mask():
 )
 def test_what_holds_more_than_tokens_is_left_alone(inputs):
     batch = Batch(inputs=inputs)
-    assert shortened(batch, 2) is batch
+    assert truncate_batch(batch, 2) is batch

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from normdiag.errors import UsageError
-from normdiag.inputs.model_inputs import from_inputs, read_inputs
+from normdiag.inputs.model_inputs import batches_from_inputs, read_inputs_file
 
 IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 
@@ -19,7 +19,7 @@ IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 class TestPython:
     def test_a_dict_is_one_forward(self) -> None:
         mask = torch.ones(2, 3)
-        (batch,) = from_inputs({"input_ids": IDS, "attention_mask": mask, "use_cache": False})
+        (batch,) = batches_from_inputs({"input_ids": IDS, "attention_mask": mask, "use_cache": False})
         assert batch.inputs["input_ids"] is IDS
         assert batch.inputs["use_cache"] is False
         assert batch.ids == ((1, 2, 3), (4, 5, 6))
@@ -28,37 +28,37 @@ class TestPython:
 
     def test_a_tuple_and_a_tensor_go_by_position(self) -> None:
         x = torch.ones(1, 2, 3)
-        assert from_inputs((x, IDS))[0].args == (x, IDS)
-        assert from_inputs(x)[0].args[0] is x
-        assert from_inputs(x)[0].ids is None
+        assert batches_from_inputs((x, IDS))[0].args == (x, IDS)
+        assert batches_from_inputs(x)[0].args[0] is x
+        assert batches_from_inputs(x)[0].ids is None
 
     def test_with_the_model_positions_have_names(self) -> None:
-        (batch,) = from_inputs((IDS,), model=torch.nn.Embedding(9, 2))
+        (batch,) = batches_from_inputs((IDS,), model=torch.nn.Embedding(9, 2))
         assert torch.equal(batch.inputs["input"], IDS)
         assert batch.args == ()
         assert batch.ids == ((1, 2, 3), (4, 5, 6))
 
     def test_a_list_is_several_forwards(self) -> None:
-        batches = from_inputs([{"input_ids": IDS}, torch.ones(3, 2, 4)])
+        batches = batches_from_inputs([{"input_ids": IDS}, torch.ones(3, 2, 4)])
         assert [batch.rows for batch in batches] == [(0, 1), (2, 3, 4)]
 
     def test_a_tokenizers_output_is_taken(self) -> None:
         from transformers import BatchEncoding
 
-        (batch,) = from_inputs(BatchEncoding({"input_ids": IDS}))
+        (batch,) = batches_from_inputs(BatchEncoding({"input_ids": IDS}))
         assert batch.inputs == {"input_ids": IDS}
 
     @pytest.mark.parametrize("wrong", [None, 3, "text", [], [3], {1: IDS}])
     def test_anything_else_is_a_usage_error(self, wrong: Any) -> None:
         with pytest.raises(UsageError, match="inputs"):
-            from_inputs(wrong)
+            batches_from_inputs(wrong)
 
 
 class TestFiles:
     def test_safetensors_are_read_as_stored(self, tmp_path: Path) -> None:
         stored = {"input_ids": IDS, "x": torch.ones(2, dtype=torch.bfloat16)}
         save_file(stored, tmp_path / "in.safetensors")
-        read = read_inputs(tmp_path / "in.safetensors")
+        read = read_inputs_file(tmp_path / "in.safetensors")
         assert {k: (v.dtype, v.tolist()) for k, v in read.items()} == {
             k: (v.dtype, v.tolist()) for k, v in stored.items()
         }
@@ -72,7 +72,7 @@ class TestFiles:
             "n": 3,
         }
         (tmp_path / "in.json").write_text(json.dumps(content))
-        read = read_inputs(tmp_path / "in.json", torch.float16)
+        read = read_inputs_file(tmp_path / "in.json", torch.float16)
         assert {k: getattr(v, "dtype", v) for k, v in read.items()} == {
             "input_ids": torch.int64,
             "attention_mask": torch.bool,
@@ -84,7 +84,7 @@ class TestFiles:
 
     def test_an_array_is_several_forwards(self, tmp_path: Path) -> None:
         (tmp_path / "in.json").write_text('[{"input_ids": [[1]]}, {"input_ids": [[2, 3]]}]')
-        batches = from_inputs(read_inputs(tmp_path / "in.json"))
+        batches = batches_from_inputs(read_inputs_file(tmp_path / "in.json"))
         assert [batch.ids for batch in batches] == [((1,),), ((2, 3),)]
 
     @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ class TestFiles:
     ) -> None:
         (tmp_path / name).write_bytes(content)
         with pytest.raises(UsageError, match=said):
-            read_inputs(tmp_path / name)
+            read_inputs_file(tmp_path / name)
 
     @pytest.mark.parametrize("name", ["gone.json", "gone.safetensors"])
     def test_a_missing_file_is_a_usage_error(self, tmp_path: Path, name: str) -> None:
         with pytest.raises(UsageError, match=f"{name} cannot be read"):
-            read_inputs(tmp_path / name)
+            read_inputs_file(tmp_path / name)

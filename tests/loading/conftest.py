@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from normdiag.loading.interface import Request, Runnable, WeightsOnly
-from normdiag.loading.load_target import load
+from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.load_target import load_target
 from tests.tiny_checkpoint import LLAMA, byte_level_tokenizer, llama_dir, tokenizer
 
 __all__ = ["LLAMA", "byte_level_tokenizer", "llama_dir", "tokenizer"]
@@ -22,24 +22,24 @@ def copy_of_llama(llama_dir: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def run() -> Callable[..., Runnable]:
+def run() -> Callable[..., LoadedModel]:
     """Load a target that must become a model."""
 
-    def loaded(target: object, **options: object) -> Runnable:
-        result = load(Request(target=str(target), **options))
-        assert isinstance(result, Runnable)
+    def loaded(target: object, **options: object) -> LoadedModel:
+        result = load_target(Request(target=str(target), **options))
+        assert isinstance(result, LoadedModel)
         return result
 
     return loaded
 
 
 @pytest.fixture
-def tensors_alone() -> Callable[..., WeightsOnly]:
+def tensors_alone() -> Callable[..., CheckpointTensors]:
     """Load a target without building a model."""
 
-    def loaded(target: object, **options: object) -> WeightsOnly:
-        result = load(Request(target=str(target), weights_only=True, **options))
-        assert isinstance(result, WeightsOnly)
+    def loaded(target: object, **options: object) -> CheckpointTensors:
+        result = load_target(Request(target=str(target), weights_only=True, **options))
+        assert isinstance(result, CheckpointTensors)
         return result
 
     return loaded

@@ -13,11 +13,11 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.loading.interface import Request, Runnable, WeightsOnly
-from normdiag.loading.load_target import load
+from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.load_target import load_target
 
-Load = Callable[..., Runnable]
-LoadTensors = Callable[..., WeightsOnly]
+Load = Callable[..., LoadedModel]
+LoadTensors = Callable[..., CheckpointTensors]
 NORM = "model.layers.1.post_attention_layernorm.weight"
 
 
@@ -44,7 +44,7 @@ def test_the_model_is_the_one_that_was_saved(llama_dir: Path, run: Load) -> None
     assert same(loaded.model, stored)
     assert not loaded.model.training
     assert (loaded.class_name, loaded.model_type) == ("LlamaForCausalLM", "llama")
-    assert (loaded.mode, loaded.notes, loaded.inputs) == ("run", (), None)
+    assert (loaded.mode, loaded.notes, loaded.author_inputs) == ("run", (), None)
     assert loaded.loading.missing == loaded.loading.unexpected == loaded.loading.mismatched == ()
     assert {n: t.tolist() for n, t in loaded.tensors({})} == {
         n: t.tolist() for n, t in stored.items()
@@ -144,12 +144,12 @@ class TestWhatDoesNotMatchIsTold:
     def test_nothing_at_all_that_fits_is_an_error(self, copy_of_llama: Path) -> None:
         change(copy_of_llama, hidden_size=64, head_dim=None, intermediate_size=96)
         with pytest.raises(LoadError, match="no tensor of the checkpoint fits LlamaForCausalLM"):
-            load(Request(target=str(copy_of_llama)))
+            load_target(Request(target=str(copy_of_llama)))
 
     def test_another_model_altogether_is_an_error(self, copy_of_llama: Path) -> None:
         save_file({"net.0.weight": torch.ones(3)}, copy_of_llama / "model.safetensors")
         with pytest.raises(LoadError, match=r"the checkpoint has net\.0\.weight"):
-            load(Request(target=str(copy_of_llama)))
+            load_target(Request(target=str(copy_of_llama)))
 
 
 class TestRandomInit:
@@ -178,7 +178,7 @@ class TestRandomInit:
 
     def test_random_weights_and_weights_only_exclude_each_other(self, llama_dir: Path) -> None:
         with pytest.raises(UsageError):
-            load(Request(target=str(llama_dir), random_init=True, weights_only=True))
+            load_target(Request(target=str(llama_dir), random_init=True, weights_only=True))
 
 
 class TestWeightsOnly:
@@ -213,7 +213,7 @@ class TestErrors:
 
     def said(self, folder: Path) -> str:
         with pytest.raises(LoadError) as caught:
-            load(Request(target=str(folder)))
+            load_target(Request(target=str(folder)))
         assert caught.value.exit_code == 3
         assert caught.value.hint
         return str(caught.value)
@@ -330,24 +330,24 @@ class TestErrors:
     def test_a_broken_configuration(self, copy_of_llama: Path, content: str, said: str) -> None:
         (copy_of_llama / "config.json").write_text(content)
         with pytest.raises(LoadError, match=said):
-            load(Request(target=str(copy_of_llama)))
+            load_target(Request(target=str(copy_of_llama)))
 
     def test_a_binary_configuration(self, copy_of_llama: Path) -> None:
         (copy_of_llama / "config.json").write_bytes(b"\xff\xfe\x00")
         with pytest.raises(LoadError, match="is not JSON"):
-            load(Request(target=str(copy_of_llama)))
+            load_target(Request(target=str(copy_of_llama)))
 
     def test_a_wrong_dtype_names_the_right_ones(self, llama_dir: Path) -> None:
         with pytest.raises(UsageError, match="bfloat16"):
-            load(Request(target=str(llama_dir), dtype="float7"))
+            load_target(Request(target=str(llama_dir), dtype="float7"))
 
     def test_a_device_that_is_not_there(self, llama_dir: Path) -> None:
         with pytest.raises(UsageError, match="this machine has: cpu"):
-            load(Request(target=str(llama_dir), device="warp"))
+            load_target(Request(target=str(llama_dir), device="warp"))
 
     def test_a_revision_of_a_directory(self, llama_dir: Path) -> None:
         with pytest.raises(UsageError, match="no hub id"):
-            load(Request(target=str(llama_dir), revision="main"))
+            load_target(Request(target=str(llama_dir), revision="main"))
 
 
 class TestTokenizer:

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.loading.device_and_dtype import device_of, dtype_of, settle
+from normdiag.loading.device_and_dtype import parse_device, parse_dtype, prepare_model
 
 
 @pytest.mark.parametrize(
@@ -21,28 +21,28 @@ from normdiag.loading.device_and_dtype import device_of, dtype_of, settle
     ],
 )
 def test_dtypes_have_several_names(name: str | None, dtype: torch.dtype | None) -> None:
-    assert dtype_of(name) is dtype
+    assert parse_dtype(name) is dtype
 
 
 @pytest.mark.parametrize("name", ["int8", "float7", "", "nn"])
 def test_other_names_are_usage_errors(name: str) -> None:
     with pytest.raises(UsageError, match="bfloat16"):
-        dtype_of(name)
+        parse_dtype(name)
 
 
 def test_the_cpu_is_always_there() -> None:
-    assert device_of("cpu") == torch.device("cpu")
+    assert parse_device("cpu") == torch.device("cpu")
 
 
 @pytest.mark.parametrize("name", ["warp", "cuda:99", "cpu:x", ""])
 def test_a_device_that_is_not_there_is_a_usage_error(name: str) -> None:
     with pytest.raises(UsageError, match="this machine has: cpu"):
-        device_of(name)
+        parse_device(name)
 
 
 def test_the_meta_device_holds_no_values() -> None:
     with pytest.raises(UsageError, match="--structure-only"):
-        device_of("meta")
+        parse_device("meta")
 
 
 def test_a_model_that_does_not_fit_says_how_large_it_is() -> None:
@@ -51,10 +51,10 @@ def test_a_model_that_does_not_fit_says_how_large_it_is() -> None:
             raise torch.OutOfMemoryError("tried to allocate more than there is")
 
     with pytest.raises(LoadError, match=r"0\.1 GB of parameters\) does not fit on cpu"):
-        settle(Huge(5000, 5000), torch.device("cpu"))
+        prepare_model(Huge(5000, 5000), torch.device("cpu"))
 
 
 def test_a_model_is_settled_in_eval_mode() -> None:
-    model = settle(torch.nn.Linear(2, 2).train(), torch.device("cpu"), torch.float16)
+    model = prepare_model(torch.nn.Linear(2, 2).train(), torch.device("cpu"), torch.float16)
     assert not model.training
     assert model.weight.dtype is torch.float16

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.loading.factory import of_module
-from normdiag.loading.interface import Request, Runnable, WeightsOnly
-from normdiag.loading.load_target import load
+from normdiag.loading.factory import wrap_module
+from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.load_target import load_target
 
-Load = Callable[..., Runnable]
+Load = Callable[..., LoadedModel]
 
 CODE = """
 import torch
@@ -89,7 +89,7 @@ def test_functions_classes_methods_and_modules_will_do(
 
 
 def test_a_factory_may_give_inputs_as_well(file: Path, run: Load) -> None:
-    inputs = run(f"{file}:with_inputs").inputs
+    inputs = run(f"{file}:with_inputs").author_inputs
     assert inputs is not None
     assert inputs["x"].shape == (1, 3, 4)
 
@@ -135,8 +135,8 @@ def test_the_dtype_can_be_set(file: Path, run: Load) -> None:
 
 
 def test_weights_only_gives_the_state_dict(file: Path) -> None:
-    alone = load(Request(target=f"{file}:build", weights_only=True))
-    assert isinstance(alone, WeightsOnly)
+    alone = load_target(Request(target=f"{file}:build", weights_only=True))
+    assert isinstance(alone, CheckpointTensors)
     assert len(dict(alone.tensors({}))) == 4
 
 
@@ -157,35 +157,35 @@ def test_weights_only_gives_the_state_dict(file: Path) -> None:
 )
 def test_a_factory_that_will_not_do(file: Path, factory: str, said: str) -> None:
     with pytest.raises(LoadError, match=said) as caught:
-        load(Request(target=f"{file}:{factory}"))
+        load_target(Request(target=f"{file}:{factory}"))
     assert caught.value.hint
 
 
 def test_what_the_file_has_is_offered(file: Path) -> None:
     with pytest.raises(LoadError) as caught:
-        load(Request(target=f"{file}:nothing"))
+        load_target(Request(target=f"{file}:nothing"))
     assert str(caught.value.hint).startswith("it has: Net, build, with_inputs, made, of_width")
 
 
 def test_a_file_that_cannot_be_imported(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("x = (\n")
     with pytest.raises(LoadError, match="cannot be imported: SyntaxError"):
-        load(Request(target=f"{tmp_path / 'bad.py'}:build"))
+        load_target(Request(target=f"{tmp_path / 'bad.py'}:build"))
 
 
 def test_a_module_that_is_not_there() -> None:
     with pytest.raises(LoadError, match="no_such_package"):
-        load(Request(target="no_such_package.models:build"))
+        load_target(Request(target="no_such_package.models:build"))
 
 
 def test_random_weights_of_a_factory_are_a_usage_error(file: Path) -> None:
     with pytest.raises(UsageError):
-        load(Request(target=f"{file}:build", random_init=True))
+        load_target(Request(target=f"{file}:build", random_init=True))
 
 
 def test_a_live_module_is_left_as_it_is() -> None:
     model = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Linear(2, 2)).half()
-    runnable = of_module(model)
+    runnable = wrap_module(model)
     assert runnable.model is model
     assert model.training
     assert runnable.class_name == "Sequential"

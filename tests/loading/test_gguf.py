@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 from normdiag.errors import LoadError
 from normdiag.loading.gguf_header import read_gguf_header
-from normdiag.loading.interface import Request, Runnable, WeightsOnly
-from normdiag.loading.load_target import load
+from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.load_target import load_target
 from tests.loading.gguf_files import gguf_name, write_llama
 
-Load = Callable[..., Runnable]
+Load = Callable[..., LoadedModel]
 Q8 = gguf.GGMLQuantizationType.Q8_0
 
 
@@ -109,8 +109,8 @@ class TestTensors:
     def test_they_are_those_of_the_file(
         self, packed: Path, original: transformers.LlamaForCausalLM
     ) -> None:
-        alone = load(Request(target=str(packed), weights_only=True))
-        assert isinstance(alone, WeightsOnly)
+        alone = load_target(Request(target=str(packed), weights_only=True))
+        assert isinstance(alone, CheckpointTensors)
         assert alone.model_type == "llama"
         found = dict(alone.tensors({}))
         reader = gguf.GGUFReader(packed)
@@ -134,7 +134,7 @@ class TestTensors:
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-        alone = load(Request(target=str(path), weights_only=True))
+        alone = load_target(Request(target=str(path), weights_only=True))
         ((_, found),) = alone.tensors({})
         assert found.dtype is dtype
         assert torch.equal(found, stored)
@@ -150,7 +150,7 @@ class TestHeader:
         assert [t.shape for t in header.tensors] == [
             tuple(int(n) for n in reversed(t.shape)) for t in reader.tensors
         ]
-        assert header.architecture == "llama"
+        assert header.architecture_name == "llama"
         assert header.fields["llama.embedding_length"] == 32
 
     def test_a_cut_file_is_named_with_both_sizes(self, whole: Path, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ class TestHeader:
         path = tmp_path / "odd.gguf"
         path.write_bytes(content)
         with pytest.raises(LoadError, match=said):
-            load(Request(target=str(path)))
+            load_target(Request(target=str(path)))
 
     def test_one_piece_of_several_is_said(self, tmp_path: Path) -> None:
         path = tmp_path / "piece.gguf"
@@ -209,7 +209,7 @@ class TestHeader:
         writer.write_tensors_to_file()
         writer.close()
         with pytest.raises(LoadError, match="one of 3 pieces"):
-            load(Request(target=str(path)))
+            load_target(Request(target=str(path)))
 
 
 def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
@@ -221,9 +221,9 @@ def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
     writer.write_tensors_to_file()
     writer.close()
     with pytest.raises(LoadError, match="wonderbread") as caught:
-        load(Request(target=str(path)))
+        load_target(Request(target=str(path)))
     assert "--weights-only" in str(caught.value.hint)
-    alone = load(Request(target=str(path), weights_only=True))
+    alone = load_target(Request(target=str(path), weights_only=True))
     assert [name for name, _ in alone.tensors({})] == ["a"]
 
 
@@ -236,5 +236,5 @@ def test_a_missing_package_says_how_to_install_it(
         importlib.util, "find_spec", lambda name, *a: None if name == package else find(name, *a)
     )
     with pytest.raises(LoadError, match=f"the package {package} ") as caught:
-        load(Request(target=str(whole)))
+        load_target(Request(target=str(whole)))
     assert caught.value.hint == 'pip install "normdiag[gguf]"'

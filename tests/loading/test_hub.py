@@ -11,10 +11,10 @@ from huggingface_hub import constants, errors
 
 from normdiag.errors import LoadError
 from normdiag.loading import hub
-from normdiag.loading.interface import Request, Runnable
-from normdiag.loading.load_target import load, open_source
+from normdiag.loading.interface import Request, LoadedModel
+from normdiag.loading.load_target import load_target, open_source
 
-Load = Callable[..., Runnable]
+Load = Callable[..., LoadedModel]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -48,20 +48,20 @@ def test_what_the_cache_has_is_loaded(run: Load) -> None:
 def test_a_revision_is_honoured(run: Load) -> None:
     assert run("org/llama", revision=COMMIT).class_name == "LlamaForCausalLM"
     with pytest.raises(LoadError, match="org/llama is neither a path here nor in"):
-        load(Request(target="org/llama", revision="f" * 40))
+        load_target(Request(target="org/llama", revision="f" * 40))
 
 
 @pytest.mark.usefixtures("cache")
 def test_without_a_network_it_is_said_at_once() -> None:
     with pytest.raises(LoadError, match="the hub cannot be reached") as caught:
-        load(Request(target="org/name"))
+        load_target(Request(target="org/name"))
     assert "pass its directory" in str(caught.value.hint)
 
 
 def test_errors_of_the_checkpoint_name_the_repository(cached_llama: Path) -> None:
     (cached_llama / "model.safetensors").unlink()
     with pytest.raises(LoadError, match=r"^org/llama: .* a config\.json and no weights"):
-        load(Request(target="org/llama"))
+        load_target(Request(target="org/llama"))
 
 
 class Remote:
@@ -101,7 +101,7 @@ def test_only_the_first_kind_of_weights_is_fetched(remote: Remote) -> None:
 def test_pickles_are_fetched_where_there_is_nothing_else(remote: Remote) -> None:
     (remote.files / "model.safetensors").rename(remote.files / "pytorch_model.bin")
     with pytest.raises(LoadError):  # it holds no pickle, but it is found
-        list(load(Request(target="org/llama", weights_only=True)).tensors({}))
+        list(load_target(Request(target="org/llama", weights_only=True)).tensors({}))
     assert (remote.local / "pytorch_model.bin").exists()
 
 

@@ -12,15 +12,15 @@ from safetensors.torch import load_file, save_file
 from transformers.utils import logging
 
 from normdiag.loading.interface import Request
-from normdiag.loading.library_output import Bar, quiet
-from normdiag.loading.load_target import load
+from normdiag.loading.library_output import ProgressAdapter, silence_libraries
+from normdiag.loading.load_target import load_target
 
 
 def test_loading_prints_nothing(copy_of_llama: Path, capfd: pytest.CaptureFixture[str]) -> None:
     stored = load_file(copy_of_llama / "model.safetensors")
     del stored["model.norm.weight"]  # transformers logs a table of what is missing
     save_file(stored, copy_of_llama / "model.safetensors")
-    load(Request(target=str(copy_of_llama)))
+    load_target(Request(target=str(copy_of_llama)))
     out, err = capfd.readouterr()
     assert out == ""
     assert err == ""
@@ -31,7 +31,7 @@ def test_what_a_factory_prints_goes_to_stderr(
 ) -> None:
     code = "import torch\ndef build():\n    print('building')\n    return torch.nn.Linear(2, 2)\n"
     (tmp_path / "loud.py").write_text(code)
-    load(Request(target=f"{tmp_path / 'loud.py'}:build"))
+    load_target(Request(target=f"{tmp_path / 'loud.py'}:build"))
     assert capfd.readouterr() == ("", "building\n")
 
 
@@ -50,7 +50,7 @@ def test_everything_is_put_back(fails: bool) -> None:
     logging.set_verbosity_info()
     before = state()
     try:
-        with quiet(lambda what, done, total: None):
+        with silence_libraries(lambda what, done, total: None):
             assert state() != before
             if fails:
                 raise ValueError
@@ -63,7 +63,7 @@ def test_everything_is_put_back(fails: bool) -> None:
 @pytest.mark.skipif(not hasattr(logging, "set_tqdm_hook"), reason="transformers has no hook yet")
 def test_bars_become_progress(llama_dir: Path) -> None:
     told: list[tuple[str, int, int | None]] = []
-    load(Request(target=str(llama_dir)), lambda *step: told.append(step))
+    load_target(Request(target=str(llama_dir)), lambda *step: told.append(step))
     assert told[0] == ("importing torch and transformers", 0, None)
     tensors = len(load_file(llama_dir / "model.safetensors"))
     assert ("loading weights", 0, tensors) in told
@@ -82,16 +82,16 @@ class TestBar:
         return lambda *step: told.append(step)
 
     def test_it_goes_over_what_it_is_given(self, told: list, tell: Callable[..., None]) -> None:
-        assert list(Bar(tell, ["a", "b"], desc="Reading: ")) == ["a", "b"]
+        assert list(ProgressAdapter(tell, ["a", "b"], desc="Reading: ")) == ["a", "b"]
         assert told == [("reading", 0, 2), ("reading", 1, 2), ("reading", 2, 2)]
 
     def test_it_is_updated_by_hand(self, told: list, tell: Callable[..., None]) -> None:
-        with Bar(tell, total=5) as bar:
+        with ProgressAdapter(tell, total=5) as bar:
             bar.set_postfix(loss=1)
             bar.update(3)
             bar.close()
         assert told == [("reading", 0, 5), ("reading", 3, 5)]
 
     def test_an_unknown_length_is_none(self, told: list, tell: Callable[..., None]) -> None:
-        assert list(Bar(tell, (n for n in range(2)))) == [0, 1]
+        assert list(ProgressAdapter(tell, (n for n in range(2)))) == [0, 1]
         assert told[-1] == ("reading", 2, None)

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import normdiag
-from normdiag.loading.interface import Runnable
+from normdiag.loading.interface import LoadedModel
 
-Load = Callable[..., Runnable]
+Load = Callable[..., LoadedModel]
 BLOCK = 32
 PLAIN = ["lm_head"]
 BITNET = {"quant_method": "bitnet", "modules_to_not_convert": PLAIN}

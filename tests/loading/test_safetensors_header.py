@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from normdiag.errors import LoadError
-from normdiag.loading.safetensors_header import read_header
+from normdiag.loading.safetensors_header import read_safetensors_header
 
 TENSORS = {
     "a.weight": torch.arange(12.0).reshape(3, 4),
@@ -31,7 +31,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_names_shapes_and_dtypes_are_those_of_the_library(whole: Path) -> None:
-    header = read_header(whole)
+    header = read_safetensors_header(whole)
     with safe_open(whole, framework="pt") as file:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
         assert {n: (h.dtype, list(h.shape)) for n, h in header.items()} == {
@@ -44,7 +44,7 @@ def test_a_cut_file_is_named_with_both_sizes(whole: Path, tmp_path: Path) -> Non
     cut.write_bytes(whole.read_bytes()[:-10])
     size = whole.stat().st_size
     with pytest.raises(LoadError) as caught:
-        read_header(cut)
+        read_safetensors_header(cut)
     assert caught.value.what == (
         f"{cut} is truncated: {size} bytes expected, {size - 10} found (10 missing)"
     )
@@ -59,14 +59,14 @@ def test_no_cut_passes(
     cut = tmp_path_factory.mktemp("cut") / "cut.safetensors"
     cut.write_bytes(content[: data.draw(st.integers(0, len(content) - 1))])
     with pytest.raises(LoadError):
-        read_header(cut)
+        read_safetensors_header(cut)
 
 
 def test_bytes_behind_the_end_are_an_error(whole: Path, tmp_path: Path) -> None:
     long = tmp_path / "long.safetensors"
     long.write_bytes(whole.read_bytes() + b"!")
     with pytest.raises(LoadError, match="too long"):
-        read_header(long)
+        read_safetensors_header(long)
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_a_header_that_is_none_is_said(tmp_path: Path, header: bytes) -> None:
     path = tmp_path / "odd.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header)
     with pytest.raises(LoadError, match="not a safetensors file"):
-        read_header(path)
+        read_safetensors_header(path)
 
 
 def test_another_format_under_the_name_is_said(tmp_path: Path) -> None:
     path = tmp_path / "pickle.safetensors"
     path.write_bytes(b"PK\x03\x04" + b"x" * 100)
     with pytest.raises(LoadError, match="not a safetensors file"):
-        read_header(path)
+        read_safetensors_header(path)

@@ -12,14 +12,14 @@ import transformers
 from safetensors.torch import save_file
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.inputs.model_inputs import ProbeOptions, build
-from normdiag.loading.factory import of_module
-from normdiag.loading.interface import Request, Runnable, ShapesOnly
-from normdiag.loading.load_target import load
-from normdiag.loading.tensor_names import guess
+from normdiag.inputs.model_inputs import ProbeOptions, build_inputs
+from normdiag.loading.factory import wrap_module
+from normdiag.loading.interface import Request, LoadedModel, TensorShapes
+from normdiag.loading.load_target import load_target
+from normdiag.loading.tensor_names import guess_layers
 from tests.loading.conftest import LLAMA
 
-Load = Callable[..., Runnable]
+Load = Callable[..., LoadedModel]
 
 FACTORY = """\
 import torch
@@ -73,7 +73,7 @@ def test_quantised_weights_need_no_backend_and_it_is_said(config_alone: Path, ru
 
 def test_one_way_at_a_time(config_alone: Path) -> None:
     with pytest.raises(UsageError, match="random weights, and the structure only"):
-        load(Request(target=str(config_alone), structure_only=True, random_init=True))
+        load_target(Request(target=str(config_alone), structure_only=True, random_init=True))
 
 
 class TestAFactory:
@@ -93,19 +93,19 @@ class TestAFactory:
             FACTORY + "def pair(): return build(), torch.ones(2, 3)"
         )
         bare = run(f"{tmp_path}/factory.py:pair", structure_only=True)
-        (batch,), probe, _ = build(bare, ProbeOptions())
+        (batch,), probe, _ = build_inputs(bare, ProbeOptions())
         assert batch.inputs["input"].is_meta
         assert probe.sequences == 2
 
     def test_a_module_with_values_is_left_where_it_is(self) -> None:
         with pytest.raises(UsageError, match="weight on cpu"):
-            of_module(torch.nn.Linear(2, 2), structure_only=True)
+            wrap_module(torch.nn.Linear(2, 2), structure_only=True)
 
     def test_a_module_without_values_cannot_be_run(self) -> None:
         bare = torch.nn.Linear(2, 2, device="meta")
-        assert of_module(bare, structure_only=True).model is bare
+        assert wrap_module(bare, structure_only=True).model is bare
         with pytest.raises(LoadError, match="structure_only=True"):
-            of_module(bare)
+            wrap_module(bare)
 
 
 class TestNamesAndShapes:
@@ -124,8 +124,8 @@ class TestNamesAndShapes:
     def test_they_are_told_where_there_is_no_configuration(self, tmp_path: Path) -> None:
         save_file(self.TENSORS, tmp_path / "model.safetensors")
         for target in (tmp_path, tmp_path / "model.safetensors"):
-            loaded = load(Request(target=str(target), structure_only=True))
-            assert isinstance(loaded, ShapesOnly)
+            loaded = load_target(Request(target=str(target), structure_only=True))
+            assert isinstance(loaded, TensorShapes)
             assert loaded.shapes == {name: tuple(t.shape) for name, t in self.TENSORS.items()}
             assert loaded.dtypes == {"float32": 8, "float16": 1}
 
@@ -133,21 +133,21 @@ class TestNamesAndShapes:
         torch.save(self.TENSORS, tmp_path / "pytorch_model.bin")
         for target in (tmp_path, tmp_path / "pytorch_model.bin"):
             with pytest.raises(LoadError, match=r"no config\.json"):
-                load(Request(target=str(target), structure_only=True))
+                load_target(Request(target=str(target), structure_only=True))
 
     def test_what_repeats_is_a_layer_and_what_is_no_bias_may_be_a_gain(self) -> None:
         shapes = {name: tuple(t.shape) for name, t in self.TENSORS.items()}
-        assert guess(shapes) == {
+        assert guess_layers(shapes) == {
             "h": "layers: 3; possible gains in each: 1 (ln.weight [4])",
             "outside of layers": "possible gains: 1 (ln_f.weight [4])",
         }
 
     def test_a_single_layer_is_none(self) -> None:
-        assert guess({"a.weight": (3, 3)}) == {"outside of layers": "possible gains: none"}
+        assert guess_layers({"a.weight": (3, 3)}) == {"outside of layers": "possible gains: none"}
 
 
 def test_the_probe_keeps_its_values_until_it_is_run(config_alone: Path, run: Load) -> None:
-    batches, probe, _ = build(run(config_alone, structure_only=True), ProbeOptions())
+    batches, probe, _ = build_inputs(run(config_alone, structure_only=True), ProbeOptions())
     assert probe.kind == "random-ids"
     assert probe.tokens == sum(map(len, batches[0].ids))
     assert not batches[0].inputs["input_ids"].is_meta
@@ -155,4 +155,4 @@ def test_the_probe_keeps_its_values_until_it_is_run(config_alone: Path, run: Loa
 
 def test_texts_make_no_difference_without_values(config_alone: Path, run: Load) -> None:
     with pytest.raises(UsageError, match="without values"):
-        build(run(config_alone, structure_only=True), ProbeOptions(texts=("a text",)))
+        build_inputs(run(config_alone, structure_only=True), ProbeOptions(texts=("a text",)))

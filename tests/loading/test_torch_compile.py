@@ -5,37 +5,37 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from normdiag.loading.factory import of_module
-from normdiag.loading.module_state import own_tensors
-from normdiag.loading.torch_compile import uncompiled
+from normdiag.loading.factory import wrap_module
+from normdiag.loading.module_state import iterate_module_state
+from normdiag.loading.torch_compile import unwrap_compiled
 
 
 def test_a_plain_model_is_left_alone() -> None:
     model = nn.Linear(2, 2)
-    assert uncompiled(model) == (model, ())
+    assert unwrap_compiled(model) == (model, ())
 
 
 def test_a_wrapper_is_taken_off_and_said() -> None:
     model = nn.Sequential(nn.Linear(2, 2))
-    original, notes = uncompiled(torch.compile(model))
+    original, notes = unwrap_compiled(torch.compile(model))
     assert original is model
     assert len(notes) == 1 and "torch.compile" in notes[0]
-    runnable = of_module(torch.compile(model))
+    runnable = wrap_module(torch.compile(model))
     assert runnable.model is model
     assert (runnable.class_name, runnable.notes) == ("Sequential", notes)
 
 
 def test_compiled_parts_are_said() -> None:
     model = nn.Sequential(nn.Linear(2, 2), torch.compile(nn.Linear(2, 2)))
-    assert uncompiled(model)[0] is model
-    assert len(uncompiled(model)[1]) == 1
+    assert unwrap_compiled(model)[0] is model
+    assert len(unwrap_compiled(model)[1]) == 1
     in_place = nn.Linear(2, 2)
     in_place.compile()
-    assert len(uncompiled(in_place)[1]) == 1
+    assert len(unwrap_compiled(in_place)[1]) == 1
 
 
 def test_own_tensors_are_those_of_the_state_dict() -> None:
     model = nn.BatchNorm1d(3)
-    found = dict(own_tensors(model))
+    found = dict(iterate_module_state(model))
     assert found.keys() == model.state_dict().keys()
     assert all(torch.equal(found[name], value) for name, value in model.state_dict().items())

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 from normdiag.errors import LoadError
-from normdiag.loading.weight_files import find_weights, shards
+from normdiag.loading.weight_files import find_weight_files, list_shards
 
 
 def index_of(folder: Path, places: object, name: str = "model.safetensors") -> Path:
@@ -22,7 +22,7 @@ def index_of(folder: Path, places: object, name: str = "model.safetensors") -> P
 def test_safetensors_come_before_pickles(tmp_path: Path) -> None:
     for name in ("model.safetensors", "pytorch_model.bin"):
         (tmp_path / name).touch()
-    weights = find_weights(tmp_path)
+    weights = find_weight_files(tmp_path)
     assert weights is not None
     assert (weights.format, weights.paths) == ("safetensors", (tmp_path / "model.safetensors",))
 
@@ -30,33 +30,33 @@ def test_safetensors_come_before_pickles(tmp_path: Path) -> None:
 def test_an_index_of_pickles_is_followed(tmp_path: Path) -> None:
     (tmp_path / "one.bin").touch()
     index_of(tmp_path, {"a": "one.bin", "b": "one.bin"}, "pytorch_model.bin")
-    weights = find_weights(tmp_path)
+    weights = find_weight_files(tmp_path)
     assert weights is not None
     assert (weights.format, weights.paths) == ("pickle", (tmp_path / "one.bin",))
 
 
 def test_no_weights_are_none(tmp_path: Path) -> None:
-    assert find_weights(tmp_path) is None
+    assert find_weight_files(tmp_path) is None
 
 
 def test_missing_shards_are_named_and_their_tensors_counted(tmp_path: Path) -> None:
     (tmp_path / "s1").touch()
     index = index_of(tmp_path, {"a": "s1", "b": "s2", "c": "s3", "d": "s3"})
     with pytest.raises(LoadError, match="2 of 3 shards missing") as caught:
-        shards(index)
+        list_shards(index)
     assert "s2, s3; 3 of 4 tensors" in caught.value.what
 
 
 @pytest.mark.parametrize("place", ["../secret", "/etc/passwd", "sub/one", "", 7, None])
 def test_a_shard_elsewhere_is_not_followed(tmp_path: Path, place: object) -> None:
     with pytest.raises(LoadError, match="no file name"):
-        shards(index_of(tmp_path, {"a": place}))
+        list_shards(index_of(tmp_path, {"a": place}))
 
 
 @pytest.mark.parametrize("places", [None, {}, [], "x"])
 def test_an_index_without_a_map_is_said(tmp_path: Path, places: object) -> None:
     with pytest.raises(LoadError, match="no weight_map"):
-        shards(index_of(tmp_path, places))
+        list_shards(index_of(tmp_path, places))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_index_without_a_map_is_said(tmp_path: Path, places: object) -> None:
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
 def test_what_is_no_weights_is_said(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(content)
-    weights = find_weights(tmp_path)
+    weights = find_weight_files(tmp_path)
     assert weights is not None
     with pytest.raises(LoadError, match=said) as caught:
         weights.check()
@@ -81,7 +81,7 @@ def test_a_cut_archive_is_named(tmp_path: Path) -> None:
     path = tmp_path / "pytorch_model.bin"
     torch.save({"a": torch.ones(1000)}, path)
     path.write_bytes(path.read_bytes()[:-500])
-    weights = find_weights(tmp_path)
+    weights = find_weight_files(tmp_path)
     assert weights is not None
     with pytest.raises(LoadError, match=r"pytorch_model\.bin is truncated"):
         weights.check()
@@ -89,6 +89,6 @@ def test_a_cut_archive_is_named(tmp_path: Path) -> None:
 
 def test_whole_files_pass(tmp_path: Path) -> None:
     save_file({"a": torch.ones(3)}, tmp_path / "model.safetensors")
-    weights = find_weights(tmp_path)
+    weights = find_weight_files(tmp_path)
     assert weights is not None
     weights.check()
