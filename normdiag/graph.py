@@ -1,4 +1,4 @@
-"""The forward as a graph: one node per tensor that an operation made. No tensors, no torch."""
+"""The graph of a forward: one node per tensor that an operation computed. No tensors, no torch."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frame:
-    """One call of one module, and the call that it happened in."""
+    """One call of one module, and the call that encloses it."""
 
     path: str
     """Dotted path in the model; "" for the model itself."""
     call: int
     """How many times this module had been called before."""
     label: str
-    """The class name. It labels, it never decides."""
+    """The class name: a label, never used to decide."""
     parent: Frame | None
 
-    def chain(self) -> tuple[Frame, ...]:
+    def enclosing_frames(self) -> tuple[Frame, ...]:
         """The running modules, outermost first, this one last."""
         frames: list[Frame] = []
         frame: Frame | None = self
@@ -36,9 +36,9 @@ class Frame:
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One tensor value: what made it, from what, where in the code.
+    """One tensor value: the operation that computed it, its operands, its place in the code.
 
-    `args` and `kwargs` are the operation's own, with nodes where tensors stood.
+    `args` and `kwargs` are the operation's own, with nodes in place of tensors.
     """
 
     index: int
@@ -62,7 +62,7 @@ class Node:
     name: str | None = None
     """Parameter or input name."""
     form: Any = None
-    """What `structure.forms` knows of it."""
+    """Its algebraic form, an object of `structure.algebraic_forms`."""
 
     def __repr__(self) -> str:
         return f"%{self.index}:{self.op}{list(self.shape)}"
@@ -70,7 +70,7 @@ class Node:
 
 @dataclass(slots=True)
 class Graph:
-    """All nodes in the order in which they were made."""
+    """All nodes in the order of the forward."""
 
     nodes: list[Node] = field(default_factory=list)
     inputs: list[str] = field(default_factory=list)

@@ -1,8 +1,8 @@
-"""What operations of other libraries do, as their users declare it.
+"""Declarations of the residual adds and norms that custom operations compute.
 
 A kernel that adds a branch to the stream, or normalises, is one opaque operation to a dispatch
-mode. Declared, it is recorded as the addition and the norm that it is. Declarations last as long
-as the process and are read when a forward is recorded.
+mode. Declared, it is recorded as an addition and a norm. Declarations last as long as the process
+and are read when a forward is recorded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class DeclaredNorm:
 
 @dataclass(slots=True)
 class Declaration:
-    """What one operation does."""
+    """The residual add and the norm that one operation computes."""
 
     add: DeclaredAdd | None = None
     norm: DeclaredNorm | None = None
@@ -58,12 +58,12 @@ def declare_residual_add(
         skip: position of the argument x that is carried on.
         branch: position of the argument u that is added.
         output: which of the results is x + u (of an operation that writes in place: which of the
-            arguments that it writes). None: the sum is not given back, only its norm is.
+            arguments that it writes). None: the sum is not returned, only its norm is.
 
     Raises:
         UsageError: `op` is no qualified name, or a position is negative.
     """
-    declared = _of(op, skip=skip, branch=branch, output=output)
+    declared = _find_declaration(op, skip=skip, branch=branch, output=output)
     declared.add = DeclaredAdd(skip, branch, output)
 
 
@@ -84,7 +84,7 @@ def declare_norm(
         kind: "layernorm": gain (x - mean) / sqrt(var + eps) + bias; "rmsnorm": gain x /
             sqrt(mean(x^2) + eps) + bias.
         x: position of the argument that is normalised. None: the sum that the same operation is
-            declared to make (`declare_residual_add`).
+            declared to compute (`declare_residual_add`).
         gain: position of the gain, None without one.
         bias: position of the bias, None without one.
         eps: position of epsilon (an int), or its value (a float).
@@ -99,11 +99,11 @@ def declare_norm(
             'declare "layernorm" or "rmsnorm"',
         )
     place = eps if isinstance(eps, int) else None
-    declared = _of(op, x=x, gain=gain, bias=bias, eps=place, output=output)
+    declared = _find_declaration(op, x=x, gain=gain, bias=bias, eps=place, output=output)
     declared.norm = DeclaredNorm(kind, x, gain, bias, eps, output)
 
 
-def _of(op: str, **positions: int | None) -> Declaration:
+def _find_declaration(op: str, **positions: int | None) -> Declaration:
     if op.count("::") != 1:
         raise UsageError(
             f"{op!r} is not the name of an operation",

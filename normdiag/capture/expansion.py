@@ -1,8 +1,8 @@
-"""Operations that do several things at once, recorded as the operations that they are.
+"""Operations that do several things at once, recorded as several operations.
 
 `addmm(x, h, W)` is x + h W, a sum over a stack is a chain of additions, and a declared kernel
-is what was declared of it. What the model computed stays as it is; only intermediate values are
-computed once more, to be measured.
+is the add and the norm that it was declared to compute. The values of the model are used as they
+are; only intermediate values are computed once more, to be measured.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from normdiag.graph import Node
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
-    """One call of an operation, done."""
+class OperationCall:
+    """One finished call of an operation."""
 
     name: str
     nodes: tuple[Any, ...]
-    """The arguments with nodes where tensors stand."""
+    """The arguments with nodes in place of tensors."""
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     results: tuple[Any, ...]
 
 
-class Emit(Protocol):
+class EmitOperation(Protocol):
     """Records one operation: its arguments as nodes and as values, and its result."""
 
     def __call__(
@@ -38,7 +38,7 @@ class Emit(Protocol):
     ) -> Node: ...
 
 
-def _added_product(call: Call, emit: Emit) -> bool:
+def _expand_added_product(call: OperationCall, emit: EmitOperation) -> bool:
     """beta x + alpha A B with x an activation."""
     x, a, b = call.nodes[:3]
     result = call.results[0]
@@ -52,14 +52,14 @@ def _added_product(call: Call, emit: Emit) -> bool:
     return True
 
 
-def _summed_stack(call: Call, emit: Emit) -> bool:
+def _expand_summed_stack(call: OperationCall, emit: EmitOperation) -> bool:
     """stack([x, u, ..]).sum(0), of a handful of terms."""
     stack = call.nodes[0]
     if not isinstance(stack, Node) or stack.op not in ("stack", "cat") or len(call.nodes) < 2:
         return False
     rank = len(stack.shape)
     axis = int(stack.args[1] if len(stack.args) > 1 else stack.kwargs.get("dim", 0)) % rank
-    dims, terms = call.nodes[1], _stacked(stack, axis)
+    dims, terms = call.nodes[1], _stacked_terms(stack, axis)
     is_axis = isinstance(dims, list) and [d % rank for d in dims] == [axis]
     keeps = call.args[2] if len(call.args) > 2 else call.kwargs.get("keepdim", False)
     if not is_axis or keeps or not 2 <= len(terms) <= _MOST_TERMS:
@@ -74,70 +74,75 @@ def _summed_stack(call: Call, emit: Emit) -> bool:
     return True
 
 
-def _stacked(stack: Node, axis: int) -> list[Node]:
-    """What was stacked; a stack may be a concatenation along an axis that each term was given."""
+def _stacked_terms(stack: Node, axis: int) -> list[Node]:
+    """The stacked terms; a stack may be a concatenation along an axis that each term got before."""
     terms: list[Node] = list(stack.args[0])
     if stack.op == "stack":
         return terms
-    given = [_before_cast(t) for t in terms]
-    is_stack = all(t.op == "unsqueeze" and t.shape[axis] == 1 for t in given)
-    return [t.parents[0] for t in given] if is_stack else []
+    unsqueezed = [_operand_before_cast(t) for t in terms]
+    is_stack = all(t.op == "unsqueeze" and t.shape[axis] == 1 for t in unsqueezed)
+    return [t.parents[0] for t in unsqueezed] if is_stack else []
 
 
-def _before_cast(node: Node) -> Node:
+def _operand_before_cast(node: Node) -> Node:
     return node.parents[0] if node.op == "_to_copy" else node
 
 
 _MOST_TERMS = 4
-EXPANSIONS: dict[str, Callable[[Call, Emit], bool]] = {
-    "addmm": _added_product,
-    "baddbmm": _added_product,
-    "sum": _summed_stack,
+EXPANSIONS: dict[str, Callable[[OperationCall, EmitOperation], bool]] = {
+    "addmm": _expand_added_product,
+    "baddbmm": _expand_added_product,
+    "sum": _expand_summed_stack,
 }
 
 
 def expand_declared(
-    call: Call, add: DeclaredAdd | None, norm: DeclaredNorm | None, emit: Emit
+    call: OperationCall, add: DeclaredAdd | None, norm: DeclaredNorm | None, emit: EmitOperation
 ) -> set[int]:
-    """Record what was declared of an operation. Returns which of its results that explains."""
+    """Record the declared add and norm. Returns which results of the operation they explain."""
     explained: set[int] = set()
     total: tuple[Node, torch.Tensor] | None = None
     if add is not None:
-        (x, x_value), (u, u_value) = (_argument(call, i) for i in (add.skip, add.branch))
+        (x, x_value), (u, u_value) = (_read_argument(call, i) for i in (add.skip, add.branch))
         if add.output is None:
             result = x_value + u_value
         else:
-            result = _result(call, add.output)
+            result = _read_result(call, add.output)
             explained.add(add.output)
         total = emit("add", (x, u), (x_value, u_value), result), result
     if norm is not None:
-        _normalise(call, norm, total, emit)
+        _emit_declared_norm(call, norm, total, emit)
         explained.add(norm.output)
     return explained
 
 
-def _normalise(
-    call: Call, norm: DeclaredNorm, total: tuple[Node, torch.Tensor] | None, emit: Emit
+def _emit_declared_norm(
+    call: OperationCall,
+    norm: DeclaredNorm,
+    total: tuple[Node, torch.Tensor] | None,
+    emit: EmitOperation,
 ) -> None:
     if norm.x is None and total is None:
         raise NormdiagError(
-            f"{call.name} is declared to normalise the sum that it makes, and no sum is declared",
+            f"{call.name} is declared to normalise a sum that it computes, and no sum is declared",
             "declare it with normdiag.declare_residual_add as well, or name x",
         )
-    x, value = total if norm.x is None and total is not None else _argument(call, norm.x or 0)
-    gain, bias = ((None, None) if i is None else _argument(call, i) for i in (norm.gain, norm.bias))
-    eps = _argument(call, norm.eps)[1] if isinstance(norm.eps, int) else norm.eps
+    x, value = total if norm.x is None and total is not None else _read_argument(call, norm.x or 0)
+    gain, bias = (
+        (None, None) if i is None else _read_argument(call, i) for i in (norm.gain, norm.bias)
+    )
+    eps = _read_argument(call, norm.eps)[1] if isinstance(norm.eps, int) else norm.eps
     shape = [value.shape[-1]]
     op, operands = "declared_layer_norm", (gain, bias)
     if norm.kind == "rmsnorm":
         op = "declared_rms_norm"
     nodes = (x, shape, *(n for n, _ in operands), eps)
     values = (value, shape, *(v for _, v in operands), eps)
-    emit(op, nodes, values, _result(call, norm.output))
+    emit(op, nodes, values, _read_result(call, norm.output))
 
 
-def _argument(call: Call, position: int) -> tuple[Any, Any]:
-    """An argument as node and as value."""
+def _read_argument(call: OperationCall, position: int) -> tuple[Any, Any]:
+    """An argument as its node and its value."""
     if position >= len(call.args):
         raise NormdiagError(
             f"{call.name} was called with {len(call.args)} arguments, and argument {position} "
@@ -147,13 +152,13 @@ def _argument(call: Call, position: int) -> tuple[Any, Any]:
     return call.nodes[position], call.args[position]
 
 
-def _result(call: Call, position: int) -> torch.Tensor:
-    found = call.results[position] if position < len(call.results) else None
-    if not isinstance(found, torch.Tensor):
+def _read_result(call: OperationCall, position: int) -> torch.Tensor:
+    result = call.results[position] if position < len(call.results) else None
+    if not isinstance(result, torch.Tensor):
         raise NormdiagError(
-            f"result {position} of {call.name} is declared, and the operation gives "
+            f"result {position} of {call.name} is declared, and the operation returns "
             f"{len(call.results)}",
             "results count from 0; of an operation that writes in place they are the arguments "
             "that it writes",
         )
-    return found
+    return result

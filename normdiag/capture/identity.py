@@ -1,4 +1,4 @@
-"""Which node a tensor is: by storage, version and geometry, never by Python object.
+"""The node of a live tensor, by storage, version and geometry, never by Python object.
 
 A view of a written tensor is a new value even though no operation touched the view, and two
 Python objects can be one value. Storages are pinned by C-level weak references: the address
@@ -25,11 +25,11 @@ class _Storage:
         self.pin = pin
         self.writer: Node | None = None
         self.whole: Node | None = None
-        """The first value that took in all of it, or what was written to all of it since."""
+        """The first value that covered all of it, or what was written to all of it since."""
         self.values: dict[Geometry, Node] = {}
 
 
-def _geometry(tensor: torch.Tensor) -> Geometry:
+def _tensor_geometry(tensor: torch.Tensor) -> Geometry:
     return (tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype)
 
 
@@ -37,42 +37,42 @@ def _is_part(tensor: torch.Tensor) -> bool:
     return tensor.numel() * tensor.element_size() < tensor.untyped_storage().nbytes()
 
 
-class Identity:
+class TensorIdentity:
     """Maps live tensors to nodes."""
 
     def __init__(self) -> None:
         self._storages: dict[int, _Storage] = {}
         self._opaque: dict[int, tuple[weakref.ref[torch.Tensor], Node]] = {}
 
-    def node_of(self, tensor: torch.Tensor) -> Node | None:
-        """The node whose value `tensor` holds now, or None where it was never seen."""
+    def find_node(self, tensor: torch.Tensor) -> Node | None:
+        """The node whose value `tensor` holds now, or None for an unknown tensor."""
         try:
             storage = self._storages.get(tensor.untyped_storage()._cdata)
             if storage is None:
                 return None
-            return storage.values.get(_geometry(tensor)) or storage.writer
+            return storage.values.get(_tensor_geometry(tensor)) or storage.writer
         except (RuntimeError, NotImplementedError):  # sparse, nested: no storage
-            seen = self._opaque.get(id(tensor))
-            return seen[1] if seen is not None and seen[0]() is tensor else None
+            reference, node = self._opaque.get(id(tensor), (None, None))
+            return node if reference is not None and reference() is tensor else None
 
-    def bind(self, tensor: torch.Tensor, node: Node) -> None:
-        """`tensor` was made by `node`: a new value, or a new view of an old one."""
+    def bind_tensor(self, tensor: torch.Tensor, node: Node) -> None:
+        """Bind `tensor`, the value of `node`: a new value, or a new view of an old one."""
         try:
-            storage = self._storage(tensor)
-            storage.values[_geometry(tensor)] = node
+            storage = self._find_storage(tensor)
+            storage.values[_tensor_geometry(tensor)] = node
             if storage.whole is None and not _is_part(tensor):
                 storage.whole = node
         except (RuntimeError, NotImplementedError):
             self._opaque[id(tensor)] = (weakref.ref(tensor), node)
 
-    def write(self, tensor: torch.Tensor, node: Node) -> bool:
-        """`node` wrote through `tensor`: every other view of its storage has a new value too.
+    def record_write(self, tensor: torch.Tensor, node: Node) -> bool:
+        """Record that `node` wrote through `tensor`, so that other views of it have new values too.
 
         Returns whether `tensor` is only a part of its storage.
         """
         try:
-            storage = self._storage(tensor)
-            storage.values = {_geometry(tensor): node}
+            storage = self._find_storage(tensor)
+            storage.values = {_tensor_geometry(tensor): node}
             storage.writer = node
             if _is_part(tensor):
                 return True
@@ -82,21 +82,21 @@ class Identity:
             self._opaque[id(tensor)] = (weakref.ref(tensor), node)
             return False
 
-    def write_whole(self, tensor: torch.Tensor, node: Node) -> None:
-        """Every view of the storage, except those bound after the write, now reads `node`."""
-        storage = self._storage(tensor)
+    def record_storage_write(self, tensor: torch.Tensor, node: Node) -> None:
+        """Record that every view of the storage, except those bound since, has the value of `node`."""
+        storage = self._find_storage(tensor)
         storage.writer = storage.whole = node
 
-    def whole_of(self, tensor: torch.Tensor) -> Node | None:
-        """The value of all of the storage that `tensor` may be only a part of."""
+    def find_storage_node(self, tensor: torch.Tensor) -> Node | None:
+        """The node of the whole storage that `tensor` may be only a part of."""
         try:
             storage = self._storages.get(tensor.untyped_storage()._cdata)
         except (RuntimeError, NotImplementedError):
-            return self.node_of(tensor)
+            return self.find_node(tensor)
         whole = None if storage is None else storage.whole
-        return whole or self.node_of(tensor)
+        return whole or self.find_node(tensor)
 
-    def _storage(self, tensor: torch.Tensor) -> _Storage:
+    def _find_storage(self, tensor: torch.Tensor) -> _Storage:
         raw = tensor.untyped_storage()
         storage = self._storages.get(raw._cdata)
         if storage is None:

@@ -1,4 +1,4 @@
-"""Which module is running: a stack of frames kept by torch's global module hooks.
+"""The stack of running modules, from torch's global module hooks.
 
 Global hooks leave the model's own hook dictionaries untouched.
 """
@@ -17,11 +17,11 @@ from torch.nn.modules.module import (
 from normdiag.graph import Frame
 
 _COMPILED = "_orig_mod"
-"""Where `torch.compile` keeps the module that it was put around."""
+"""The attribute of a compiled module that holds the original one."""
 
 
 def plain_path(path: str) -> str:
-    """The path of a module as it is without `torch.compile`."""
+    """The path of a module without the wrappers of `torch.compile`."""
     return ".".join(part for part in path.split(".") if part != _COMPILED)
 
 
@@ -38,7 +38,7 @@ class Scopes:
         self.calls: dict[str, int] = {}
 
     @property
-    def current(self) -> Frame:
+    def current_frame(self) -> Frame:
         return self._stack[-1]
 
     def __enter__(self) -> Scopes:
@@ -55,17 +55,17 @@ class Scopes:
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
         if id(module) in self._wrapped:
-            self._stack.append(self.current)
+            self._stack.append(self.current_frame)
             return
         path = self._paths.get(id(module))
-        if path is None:  # made during the forward: it has no place in the tree
-            parent = self.current
+        if path is None:  # created during the forward: it has no place in the tree
+            parent = self.current_frame
             self._stack.append(Frame(parent.path, parent.call, parent.label, parent))
             return
         call = self.calls.get(path, 0)
         self.calls[path] = call + 1
         label = type(getattr(module, _COMPILED, module)).__name__
-        self._stack.append(Frame(path, call, label, self.current))
+        self._stack.append(Frame(path, call, label, self.current_frame))
 
     def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
         if len(self._stack) > 1:

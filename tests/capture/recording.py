@@ -16,7 +16,7 @@ from normdiag.graph import Graph, Node
 
 
 @dataclass
-class Seen:
+class RecordingObserver:
     """An observer that keeps the nodes and no tensor."""
 
     overwritten: tuple[str, ...] = ()
@@ -25,10 +25,10 @@ class Seen:
     operands: list[tuple[Any, ...]] = field(default_factory=list)
     keeps: bool = False
 
-    def wants_operand(self, op: str, args: tuple[Any, ...]) -> bool:
+    def needs_operand_copy(self, op: str, args: tuple[Any, ...]) -> bool:
         return op in self.overwritten
 
-    def seen(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
+    def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         self.nodes.append(node)
         if self.keeps:
             self.operands.append(tuple(a.clone() for a in args if isinstance(a, torch.Tensor)))
@@ -42,16 +42,16 @@ class Function(nn.Module):
         self.forward = forward
 
 
-def record(
+def record_graph(
     model: nn.Module | Callable[..., Any],
     *inputs: torch.Tensor,
-    observer: Seen | None = None,
+    observer: RecordingObserver | None = None,
     mode: Callable[[], AbstractContextManager[Any]] = torch.no_grad,
 ) -> Graph:
     """The graph of one forward; inputs are named x0, x1, .."""
     module = model if isinstance(model, nn.Module) else Function(model)
     with mode(), Scopes(module) as scopes:
-        recorder = Recorder(module, scopes, observer or Seen())
+        recorder = Recorder(module, scopes, observer or RecordingObserver())
         recorder.bind_inputs((f"x{i}", x) for i, x in enumerate(inputs))
         with recorder:
             module(*inputs)
@@ -59,24 +59,24 @@ def record(
     return recorder.graph
 
 
-def made(graph: Graph, op: str) -> list[Node]:
-    """The nodes that `op` made, in order."""
+def find_nodes(graph: Graph, op: str) -> list[Node]:
+    """The nodes that `op` computed, in order."""
     return [node for node in graph if node.op == op]
 
 
-def only(graph: Graph, op: str) -> Node:
-    """The one node that `op` made."""
-    (node,) = made(graph, op)
+def find_only_node(graph: Graph, op: str) -> Node:
+    """The one node that `op` computed."""
+    (node,) = find_nodes(graph, op)
     return node
 
 
-def ancestors(node: Node) -> set[Node]:
+def find_ancestors(node: Node) -> set[Node]:
     """Everything that `node` was computed from."""
-    found: set[Node] = set()
+    nodes: set[Node] = set()
     stack = [node]
     while stack:
         for parent in stack.pop().parents:
-            if parent not in found:
-                found.add(parent)
+            if parent not in nodes:
+                nodes.add(parent)
                 stack.append(parent)
-    return found
+    return nodes

@@ -75,10 +75,10 @@ def test_the_positions_may_be_the_other_way_round() -> None:
     assert signature(report_of(add=lambda x, u: add(u, x))) == signature(report_of())
 
 
-@pytest.mark.parametrize("is_given", [True, False])
-def test_a_declared_norm_is_a_norm(is_given: bool) -> None:
+@pytest.mark.parametrize("has_gain", [True, False])
+def test_a_declared_norm_is_a_norm(has_gain: bool) -> None:
     normdiag.declare_norm("normdiag_test::layer_norm", kind="layernorm", gain=1, bias=2, eps=3)
-    norm = layer_norm if is_given else lambda x, gain, bias, eps: layer_norm(x, gain, bias)
+    norm = layer_norm if has_gain else lambda x, gain, bias, eps: layer_norm(x, gain, bias)
     report = report_of(norm)
     assert signature(report) == signature(report_of())
     assert max(r.max_rel_error for r in report.measurements.replay.values()) < 1e-5
@@ -129,7 +129,7 @@ def test_an_add_and_norm_that_write_in_place() -> None:
     assert closure.max_rel_error < 1e-5
 
 
-def test_a_sum_that_is_not_given_back() -> None:
+def test_a_sum_that_is_not_returned() -> None:
     name = "normdiag_test::post_norm"
     normdiag.declare_residual_add(name, output=None)
     normdiag.declare_norm(name, kind="rmsnorm", x=None, gain=2, eps=1e-6)
@@ -160,13 +160,13 @@ def test_a_negative_position_is_refused() -> None:
     ("skip", "output", "match"),
     [(5, 0, "argument 5 is declared"), (0, 3, "result 3 of normdiag_test::add is declared")],
 )
-def test_what_the_operation_lacks_is_told(skip: int, output: int, match: str) -> None:
+def test_a_missing_argument_is_named(skip: int, output: int, match: str) -> None:
     normdiag.declare_residual_add("normdiag_test::add", skip=skip, output=output)
     with pytest.raises(NormdiagError, match=match):
         report_of(add=add)
 
 
-def test_a_norm_of_an_undeclared_sum_is_told() -> None:
+def test_a_norm_of_an_undeclared_sum_is_an_error() -> None:
     normdiag.declare_norm("normdiag_test::add", kind="rmsnorm", x=None)
     with pytest.raises(NormdiagError, match="no sum is declared"):
         report_of(add=add)

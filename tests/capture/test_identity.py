@@ -1,4 +1,4 @@
-"""A tensor is the value that its storage holds now, seen through its geometry."""
+"""A tensor is the current value of its storage, in its geometry."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import weakref
 import pytest
 import torch
 
-from normdiag.capture.identity import Identity
+from normdiag.capture.identity import TensorIdentity
 from normdiag.graph import Frame, Node
-from tests.capture.recording import ancestors, made, only, record
+from tests.capture.recording import find_ancestors, find_nodes, find_only_node, record_graph
 
 
 def node(name: str) -> Node:
@@ -22,14 +22,14 @@ def node(name: str) -> Node:
 
 
 class TestBind:
-    def test_a_tensor_that_was_never_seen_is_nobody(self) -> None:
-        assert Identity().node_of(torch.zeros(3)) is None
+    def test_an_unknown_tensor_has_no_node(self) -> None:
+        assert TensorIdentity().find_node(torch.zeros(3)) is None
 
     def test_two_objects_of_one_value_are_one_node(self) -> None:
-        identity, x, n = Identity(), torch.zeros(4, 6), node("x")
-        identity.bind(x, n)
-        assert identity.node_of(x.detach()) is n
-        assert identity.node_of(x.view(4, 6)) is n
+        identity, x, n = TensorIdentity(), torch.zeros(4, 6), node("x")
+        identity.bind_tensor(x, n)
+        assert identity.find_node(x.detach()) is n
+        assert identity.find_node(x.view(4, 6)) is n
 
     @pytest.mark.parametrize(
         "view",
@@ -43,66 +43,66 @@ class TestBind:
         ids=["transposed", "later rows", "first columns", "reshaped", "other dtype"],
     )
     def test_a_view_is_a_value_of_its_own(self, view) -> None:
-        identity, x, whole, part = Identity(), torch.zeros(2, 3), node("x"), node("view")
-        identity.bind(x, whole)
-        identity.bind(view(x), part)
-        assert identity.node_of(x) is whole
-        assert identity.node_of(view(x)) is part
+        identity, x, whole, part = TensorIdentity(), torch.zeros(2, 3), node("x"), node("view")
+        identity.bind_tensor(x, whole)
+        identity.bind_tensor(view(x), part)
+        assert identity.find_node(x) is whole
+        assert identity.find_node(view(x)) is part
 
     def test_what_has_no_storage_is_known_by_object(self) -> None:
-        identity, n = Identity(), node("sparse")
+        identity, n = TensorIdentity(), node("sparse")
         sparse = torch.eye(3).to_sparse()
-        identity.bind(sparse, n)
-        assert identity.node_of(sparse) is n
-        assert identity.node_of(torch.eye(3).to_sparse()) is None
+        identity.bind_tensor(sparse, n)
+        assert identity.find_node(sparse) is n
+        assert identity.find_node(torch.eye(3).to_sparse()) is None
 
-    def test_meta_tensors_are_told_apart(self) -> None:
-        identity, n, m = Identity(), node("x"), node("y")
+    def test_meta_tensors_are_distinct(self) -> None:
+        identity, n, m = TensorIdentity(), node("x"), node("y")
         x, y = torch.zeros(3, device="meta"), torch.zeros(3, device="meta")
-        identity.bind(x, n)
-        identity.bind(y, m)
-        assert (identity.node_of(x), identity.node_of(y)) == (n, m)
+        identity.bind_tensor(x, n)
+        identity.bind_tensor(y, m)
+        assert (identity.find_node(x), identity.find_node(y)) == (n, m)
 
 
 class TestWrite:
     def test_a_write_through_a_view_makes_base_and_siblings_new(self) -> None:
-        identity, x = Identity(), torch.zeros(2, 3)
+        identity, x = TensorIdentity(), torch.zeros(2, 3)
         first, second, old, new = x[0], x[1], node("old"), node("new")
         for tensor in (x, first, second):
-            identity.bind(tensor, old)
-        is_part = identity.write(first, new)
+            identity.bind_tensor(tensor, old)
+        is_part = identity.record_write(first, new)
         assert is_part
-        assert [identity.node_of(t) for t in (x, first, second)] == [new] * 3
+        assert [identity.find_node(t) for t in (x, first, second)] == [new] * 3
 
-    def test_a_write_to_all_of_a_storage_is_told_from_one_to_a_part(self) -> None:
-        identity, x = Identity(), torch.zeros(2, 3)
-        assert not identity.write(x, node("all"))
-        assert not identity.write(x.view(6), node("all"))
-        assert identity.write(x[:1], node("part"))
+    def test_a_write_to_all_of_a_storage_is_no_write_to_a_part(self) -> None:
+        identity, x = TensorIdentity(), torch.zeros(2, 3)
+        assert not identity.record_write(x, node("all"))
+        assert not identity.record_write(x.view(6), node("all"))
+        assert identity.record_write(x[:1], node("part"))
 
     def test_the_rest_reads_what_the_whole_is_now(self) -> None:
-        identity, x = Identity(), torch.zeros(2, 3)
+        identity, x = TensorIdentity(), torch.zeros(2, 3)
         part, whole = node("part"), node("whole")
-        identity.write(x[0], part)
-        identity.write_whole(x[0], whole)
-        assert identity.node_of(x[0]) is part
-        assert identity.node_of(x) is whole
-        assert identity.node_of(x[1]) is whole
+        identity.record_write(x[0], part)
+        identity.record_storage_write(x[0], whole)
+        assert identity.find_node(x[0]) is part
+        assert identity.find_node(x) is whole
+        assert identity.find_node(x[1]) is whole
 
 
 class TestAddresses:
     def test_a_freed_storage_is_not_taken_for_a_new_one(self) -> None:
-        identity = Identity()
+        identity = TensorIdentity()
         for i in range(200):  # malloc gives the same block again and again
             x = torch.empty(64)
-            assert identity.node_of(x) is None, i
-            identity.bind(x, node(str(i)))
+            assert identity.find_node(x) is None, i
+            identity.bind_tensor(x, node(str(i)))
             del x
 
     def test_no_data_is_kept(self) -> None:
-        identity, x = Identity(), torch.zeros(64)
+        identity, x = TensorIdentity(), torch.zeros(64)
         gone = weakref.ref(x.untyped_storage())
-        identity.bind(x, node("x"))
+        identity.bind_tensor(x, node("x"))
         del x
         gc.collect()
         assert gone() is None
@@ -115,29 +115,29 @@ class TestInAForward:
             y[:, 0].add_(1)
             return y.sum()
 
-        graph = record(forward, torch.randn(3, 4))
-        assert only(graph, "add") in ancestors(only(graph, "sum"))
-        assert only(graph, "mul") in ancestors(only(graph, "sum"))
+        graph = record_graph(forward, torch.randn(3, 4))
+        assert find_only_node(graph, "add") in find_ancestors(find_only_node(graph, "sum"))
+        assert find_only_node(graph, "mul") in find_ancestors(find_only_node(graph, "sum"))
 
-    def test_and_a_sibling_view_made_before_it(self) -> None:
+    def test_and_an_earlier_sibling_view(self) -> None:
         def forward(x):
             y = x * 2
             other = y.view(-1)
             y.add_(1)
             return other.sum()
 
-        graph = record(forward, torch.randn(3, 4))
-        assert only(graph, "add") in ancestors(only(graph, "sum"))
+        graph = record_graph(forward, torch.randn(3, 4))
+        assert find_only_node(graph, "add") in find_ancestors(find_only_node(graph, "sum"))
 
-    def test_but_not_a_copy_made_before_it(self) -> None:
+    def test_but_not_an_earlier_copy(self) -> None:
         def forward(x):
             y = x * 2
             copy = y.clone()
             y.add_(1)
             return copy.sum()
 
-        graph = record(forward, torch.randn(3, 4))
-        assert only(graph, "add") not in ancestors(only(graph, "sum"))
+        graph = record_graph(forward, torch.randn(3, 4))
+        assert find_only_node(graph, "add") not in find_ancestors(find_only_node(graph, "sum"))
 
     def test_a_value_read_before_the_write_is_the_old_one(self) -> None:
         def forward(x):
@@ -146,9 +146,9 @@ class TestInAForward:
             y.add_(1)
             return before, y.tanh()
 
-        graph = record(forward, torch.randn(3, 4))
-        assert only(graph, "add") not in ancestors(only(graph, "exp"))
-        assert only(graph, "add") in ancestors(only(graph, "tanh"))
+        graph = record_graph(forward, torch.randn(3, 4))
+        assert find_only_node(graph, "add") not in find_ancestors(find_only_node(graph, "exp"))
+        assert find_only_node(graph, "add") in find_ancestors(find_only_node(graph, "tanh"))
 
     @pytest.mark.parametrize("mode", [torch.no_grad, torch.enable_grad, torch.inference_mode])
     def test_every_mode_sees_the_same(self, mode) -> None:
@@ -157,10 +157,10 @@ class TestInAForward:
             y[0] += 1
             return (y.view(-1) * y.t().reshape(-1)).sum()
 
-        graph = record(forward, torch.randn(3, 3), mode=mode)
-        seen = {n.op for n in ancestors(only(graph, "sum"))}
-        assert {"input", "mul", "add"} <= seen
-        assert not made(graph, "constant")
+        graph = record_graph(forward, torch.randn(3, 3), mode=mode)
+        ops = {n.op for n in find_ancestors(find_only_node(graph, "sum"))}
+        assert {"input", "mul", "add"} <= ops
+        assert not find_nodes(graph, "constant")
 
     def test_storage_that_is_handed_on_is_new_each_time(self) -> None:
         def forward(x):
@@ -168,7 +168,7 @@ class TestInAForward:
                 x = x.exp().log()  # each temporary is freed at once
             return x
 
-        graph = record(forward, torch.rand(1000) + 1)
+        graph = record_graph(forward, torch.rand(1000) + 1)
         chain = [n for n in graph if n.op in ("exp", "log")]
         assert len(chain) == 40
         for before, after in itertools.pairwise(chain):
@@ -180,6 +180,6 @@ class TestInAForward:
             y.mul_(2)
             return y.exp()
 
-        graph = record(forward, torch.empty(3, 4, device="meta"))
-        assert only(graph, "exp").parents == (only(graph, "mul"),)
-        assert only(graph, "mul").parents[0] is only(graph, "add")
+        graph = record_graph(forward, torch.empty(3, 4, device="meta"))
+        assert find_only_node(graph, "exp").parents == (find_only_node(graph, "mul"),)
+        assert find_only_node(graph, "mul").parents[0] is find_only_node(graph, "add")

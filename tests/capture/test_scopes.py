@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.modules import module as hooks
 
 from normdiag.capture.scopes import Scopes
-from tests.capture.recording import made, record
+from tests.capture.recording import find_nodes, record_graph
 
 
 class Shared(nn.Module):
@@ -44,17 +44,17 @@ def global_hooks() -> list[int]:
 
 
 def test_each_call_of_a_shared_module_is_a_frame_of_its_own() -> None:
-    graph = record(Shared(3), torch.randn(2, 4))
-    frames = [n.frame for n in made(graph, "tanh")]
+    graph = record_graph(Shared(3), torch.randn(2, 4))
+    frames = [n.frame for n in find_nodes(graph, "tanh")]
     assert [f.id for f in frames] == ["layer.1", "layer.1@1", "layer.1@2"]
     assert [f.parent.id for f in frames] == ["layer", "layer@1", "layer@2"]
     assert graph.calls["layer.0"] == 3
 
 
 def test_the_chain_runs_from_the_model_to_the_innermost_module() -> None:
-    (node, *_) = made(record(Shared(1), torch.randn(2, 4)), "tanh")
-    assert [f.path for f in node.frame.chain()] == ["", "", "layer", "layer.1"]
-    assert [f.label for f in node.frame.chain()][1:] == ["Shared", "Sequential", "Tanh"]
+    (node, *_) = find_nodes(record_graph(Shared(1), torch.randn(2, 4)), "tanh")
+    assert [f.path for f in node.frame.enclosing_frames()] == ["", "", "layer", "layer.1"]
+    assert [f.label for f in node.frame.enclosing_frames()][1:] == ["Shared", "Sequential", "Tanh"]
 
 
 def test_one_module_under_two_names_goes_by_its_first() -> None:
@@ -67,11 +67,11 @@ def test_one_module_under_two_names_goes_by_its_first() -> None:
         def forward(self, x):
             return self.b(self.a(x))
 
-    frames = [n.frame for n in made(record(Tied(), torch.randn(2, 4)), "tanh")]
+    frames = [n.frame for n in find_nodes(record_graph(Tied(), torch.randn(2, 4)), "tanh")]
     assert [f.id for f in frames] == ["a", "a@1"]
 
 
-def test_a_module_made_during_the_forward_runs_in_the_one_that_made_it() -> None:
+def test_a_module_created_during_the_forward_runs_in_its_creator() -> None:
     class Making(nn.Module):
         def forward(self, x):
             return nn.Tanh()(x)
@@ -84,15 +84,15 @@ def test_a_module_made_during_the_forward_runs_in_the_one_that_made_it() -> None
         def forward(self, x):
             return self.inner(x)
 
-    (node,) = made(record(Holder(), torch.randn(2, 4)), "tanh")
+    (node,) = find_nodes(record_graph(Holder(), torch.randn(2, 4)), "tanh")
     assert node.frame.path == "inner"
 
 
 def test_a_module_that_raised_is_left() -> None:
-    graph = record(Failing(), torch.randn(2, 4))
-    (product,) = made(graph, "addmm")
+    graph = record_graph(Failing(), torch.randn(2, 4))
+    (product,) = find_nodes(graph, "addmm")
     assert product.frame.path == "fine"
-    assert [f.path for f in product.frame.chain()] == ["", "", "fine"]
+    assert [f.path for f in product.frame.enclosing_frames()] == ["", "", "fine"]
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -114,5 +114,5 @@ def test_outside_a_call_the_model_itself_runs() -> None:
     model = Shared(1)
     with Scopes(model) as scopes:
         model(torch.randn(2, 4))
-        assert scopes.current.path == ""
-        assert scopes.current.parent is None
+        assert scopes.current_frame.path == ""
+        assert scopes.current_frame.parent is None

@@ -1,50 +1,43 @@
 """A forward that can be differentiated, with a gradient edge at every stream value and norm.
 
-Between two edges the derivative of any span of the model is a call of `torch.autograd.grad`: the
-blocks, the gradient flow and the sensitivities all start here.
+Between two edges the derivative of any span of the model is a call of `torch.autograd.grad`: block
+Jacobians and the gradient flow start here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
-from weakref import ref
 
 import torch
 from torch import nn
-from torch.autograd.graph import (
-    GradientEdge,
-    allow_mutation_on_saved_tensors,
-    get_gradient_edge,
-)
+from torch.autograd.graph import GradientEdge, allow_mutation_on_saved_tensors
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from normdiag.capture.recorder import Recorder
-from normdiag.capture.scopes import Scopes
-from normdiag.graph import Graph, Node
+from normdiag.graph import Node
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import bind, call, quiet_model
+from normdiag.inputs.tensors import map_input_tensors
+from normdiag.measure.passes.forward_structure import ForwardStructure
+from normdiag.measure.passes.gradient_edge_observer import AddHook, GradientEdgeObserver
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import SiteObserver, Wanted
-from normdiag.measure.statistics.token_layouts import Layouts
-from normdiag.measure.statistics.rows import Sampler, Tokens
-from normdiag.structure.attachments import StackStructure
-from normdiag.structure.describe import SiteMap, build_architecture
-from normdiag.structure.features import feature_axis
-from normdiag.structure.flow import step_back
-from normdiag.structure.forms import DetectedNorm
-from normdiag.structure.operations import RESHAPES
-from normdiag.structure.reading import StructureReader
-from normdiag.structure.residuals import DetectedAdd
+from normdiag.measure.passes.model_call import quiet_model
+from normdiag.measure.passes.recorded_forward import record_forward
+from normdiag.measure.statistics.rows import Tokens
+from normdiag.measure.statistics.token_layouts import TokenLayouts
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.aten_operations import RESHAPES
+from normdiag.structure.dataflow import step_back
+from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.residual_adds import DetectedAdd
 
 
 @dataclass(frozen=True, slots=True)
-class AddTap:
+class AddEdges:
     """One residual add y = x + u_1 + ..; an edge is None where autograd did not follow."""
 
-    found: DetectedAdd
+    add: DetectedAdd
     skip: GradientEdge | None
     """Of the stream value that x is a copy of (before casts, views and a skip scale), which the
     branches read too."""
@@ -63,35 +56,34 @@ class AddTap:
 
 
 @dataclass(frozen=True, slots=True)
-class NormTap:
+class NormEdges:
     """One norm; an edge is None where autograd did not follow."""
 
-    found: DetectedNorm
+    norm: DetectedNorm
     input: GradientEdge | None
     output: GradientEdge | None
     """After the gain and the bias."""
 
 
-@dataclass(slots=True)
-class Taps:
-    """What one forward with autograd on gave. Its graph lives as long as this does."""
+@dataclass(slots=True, kw_only=True)
+class GradientEdges(ForwardStructure):
+    """Output and gradient edges of one forward with autograd on.
+
+    The autograd graph lives as long as this does.
+    """
 
     output: Any
-    graph: Graph
-    sites: SiteMap
-    stacks: list[StackStructure]
-    learned: LearnedValues
-    adds: dict[str, AddTap]
+    layouts: TokenLayouts
+    by_node: dict[Node, GradientEdge]
+    adds: dict[str, AddEdges] = field(default_factory=dict)
     """By id, in the order of the forward."""
-    norms: dict[str, NormTap]
-    layouts: Layouts
-    edges: dict[Node, GradientEdge]
+    norms: dict[str, NormEdges] = field(default_factory=dict)
 
-    def edge(self, node: Node) -> GradientEdge | None:
+    def find_edge(self, node: Node) -> GradientEdge | None:
         """Where the gradient with respect to the value of `node` arrives."""
-        return self.edges.get(node)
+        return self.by_node.get(node)
 
-    def stream(self, add: DetectedAdd) -> Node:
+    def stream_node(self, add: DetectedAdd) -> Node:
         """The value that the skip operand is a copy of, where the branches leave the stream."""
         regions = (stack.regions[add] for stack in self.stacks if add in stack.regions)
         branch = next(regions, set[Node]())
@@ -117,137 +109,75 @@ def _changes_nothing(node: Node) -> bool:
     return node.op in RESHAPES or node.op == "slice"
 
 
-OnAdd = Callable[[DetectedAdd, torch.Tensor], None]
-"""Is told of every residual add as it runs, with its sum."""
-
-
 @contextmanager
-def tapped(model: nn.Module, batch: Batch, on_add: OnAdd | None = None) -> Iterator[Taps]:
+def record_gradient_edges(
+    model: nn.Module, batch: Batch, add_hook: AddHook | None = None
+) -> Iterator[GradientEdges]:
     """Run `model` once with autograd on; derivatives are to be taken inside the context.
 
-    Meanwhile every floating parameter and input asks for gradients, attention runs as plain
+    Meanwhile every floating parameter and input requires gradients, attention runs as plain
     operations (they can be differentiated twice), and values overwritten in place are kept for
-    the backward. Nothing is accumulated into `.grad`. Afterwards all is as it was.
+    the backward. Nothing is accumulated into `.grad`. At the end the model is as it was.
 
     Raises:
-        RunError: where forward cannot run like this.
+        RunError: forward raised.
     """
     with (
         quiet_model(model),
         torch.inference_mode(False),
         torch.enable_grad(),
-        _asking(model),
+        _require_gradients(model),
         allow_mutation_on_saved_tensors(),
     ):
-        yield tapped_again(model, batch, on_add)
+        yield record_next_gradient_edges(model, batch, add_hook)
 
 
-def tapped_again(model: nn.Module, batch: Batch, on_add: OnAdd | None) -> Taps:
-    """One more forward inside `tapped`, on other inputs."""
-    batch = _leaves(batch)
-    observer = _Edges(StructureReader(), on_add)
-    with Scopes(model) as scopes, sdpa_kernel(SDPBackend.MATH):
-        recorder = Recorder(model, scopes, observer)
-        bind(recorder, batch)
-        with recorder:
-            output = call(model, batch)
-        graph = recorder.graph
-        graph.calls = scopes.calls
-    observer.finish()
-    stacks = observer.reading.build_stacks(graph)
-    learned = LearnedValues(observer.sites.values)
-    sites = build_architecture(graph, observer.reading.norms, stacks, learned)
-    layouts, edges = Layouts(batch.inputs, graph), observer.edges
-    taps = Taps(output, graph, sites, stacks, learned, {}, {}, layouts, edges)
-    taps.adds |= {name: _add_tap(add, taps) for add, name in sites.adds.items()}
-    taps.norms |= {
-        name: NormTap(norm, edges.get(norm.source), edges.get(norm.output or norm.node))
-        for norm, name in sites.norms.items()
-    }
-    return taps
+def record_next_gradient_edges(
+    model: nn.Module, batch: Batch, add_hook: AddHook | None
+) -> GradientEdges:
+    """Run `model` once more inside `record_gradient_edges`, on other inputs."""
+    batch = map_input_tensors(batch, _copy_input)
+    observer = GradientEdgeObserver(add_hook)
+    output, graph = record_forward(model, batch, observer, sdpa_kernel(SDPBackend.MATH))
+    observer.read_unused_results()
+    edges = GradientEdges(
+        graph=graph,
+        reader=observer.structure.reader,
+        learned=LearnedValues(observer.structure.learned.values),
+        output=output,
+        layouts=TokenLayouts(batch),
+        by_node=observer.edges,
+    )
+    for add, name in edges.sites.adds.items():
+        edges.adds[name] = _collect_add_edges(add, edges)
+    for norm, name in edges.sites.norms.items():
+        output_node = norm.output or norm.node
+        edges.norms[name] = NormEdges(
+            norm, edges.find_edge(norm.source), edges.find_edge(output_node)
+        )
+    return edges
 
 
-def _add_tap(add: DetectedAdd, taps: Taps) -> AddTap:
+def _collect_add_edges(add: DetectedAdd, edges: GradientEdges) -> AddEdges:
     shape, axis = add.node.shape, feature_axis(add.branches[-1])
     lead = tuple(size for i, size in enumerate(shape) if i != axis + len(shape))
-    stream = taps.stream(add)
-    return AddTap(
-        found=add,
-        skip=taps.edge(stream),
+    stream = edges.stream_node(add)
+    return AddEdges(
+        add=add,
+        skip=edges.find_edge(stream),
         skip_shape=stream.shape,
-        branches=tuple(taps.edge(branch) for branch in add.branches),
-        out=taps.edge(add.node),
-        tokens=taps.layouts.of(add.node).tokens(lead),
+        branches=tuple(edges.find_edge(branch) for branch in add.branches),
+        out=edges.find_edge(add.node),
+        tokens=edges.layouts.layout_of(add.node).site_tokens(lead),
         axis=axis,
         shape=shape,
     )
 
 
-@dataclass(slots=True)
-class _Edges:
-    """The recorder's observer: no tensor is kept, of every floating value its gradient edge.
-
-    An edge is read where the value is used, not where it is made: below autograd, where a
-    recorder stands, a result has no history yet, and what is overwritten still has its old one.
-    """
-
-    reading: StructureReader
-    on_add: OnAdd | None = None
-    sites: SiteObserver = field(init=False)
-    edges: dict[Node, GradientEdge] = field(default_factory=dict)
-    _made: dict[Node, ref[torch.Tensor]] = field(default_factory=dict)
-    """Adds and norms: of those that nothing reads, the model's output is one."""
-
-    def __post_init__(self) -> None:
-        nothing = Wanted(stream=False, norms=False, values=False)  # but learned values
-        self.sites = SiteObserver(self.reading, _no_layout, Sampler(0, 0), nothing)
-
-    def wants_operand(self, op: str, args: tuple[Any, ...]) -> bool:
-        return False
-
-    def seen(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
-        for operand, value in zip(node.args, args, strict=False):
-            self._keep(operand, value)
-        known = len(self.reading.adds)
-        self.sites.seen(node, args, output)
-        if self.on_add is not None and len(self.reading.adds) > known:
-            self.on_add(self.reading.adds[-1], output)
-        if node.is_data and node.is_floating:
-            self._made[node] = ref(output)
-
-    def finish(self) -> None:
-        """Read the edges of what was made and not used."""
-        for node, made in self._made.items():
-            self._keep(node, made())
-
-    def _keep(self, operand: Any, value: Any) -> None:
-        if isinstance(operand, (list, tuple)) and isinstance(value, (list, tuple)):
-            for one, its in zip(operand, value, strict=False):
-                self._keep(one, its)
-        elif (
-            isinstance(operand, Node)
-            and operand.is_data
-            and operand not in self.edges
-            and isinstance(value, torch.Tensor)
-            and _is_followed(value)
-        ):
-            with torch.enable_grad():  # a leaf's edge needs it, and the model may have it off
-                self.edges[operand] = get_gradient_edge(value)
-
-
-def _is_followed(value: torch.Tensor) -> bool:
-    """A view that is taken with autograd off says that it asks for gradients, and gets none."""
-    return value.requires_grad and not (value.grad_fn is None and value._is_view())
-
-
-def _no_layout(node: Node) -> Any:
-    raise NotImplementedError(f"nothing of {node.op} is measured")
-
-
 @contextmanager
-def _asking(model: nn.Module) -> Iterator[None]:
-    """Every floating parameter asks for gradients, and hooks on backward passes do not run."""
-    silent = [
+def _require_gradients(model: nn.Module) -> Iterator[None]:
+    """Meanwhile floating parameters require gradients, and hooks on backward passes do not run."""
+    frozen = [
         parameter
         for parameter in model.parameters()
         if parameter.is_floating_point()
@@ -256,34 +186,21 @@ def _asking(model: nn.Module) -> Iterator[None]:
     ]
     hooked = [(m, m._backward_hooks, m._backward_pre_hooks) for m in model.modules()]
     try:
-        for parameter in silent:
+        for parameter in frozen:
             parameter.requires_grad_(True)
-        for module, hooks, before in hooked:
-            module._backward_hooks, module._backward_pre_hooks = type(hooks)(), type(before)()
+        for module, hooks, pre_hooks in hooked:
+            module._backward_hooks, module._backward_pre_hooks = type(hooks)(), type(pre_hooks)()
         yield
     finally:
-        for module, hooks, before in hooked:
-            module._backward_hooks, module._backward_pre_hooks = hooks, before
-        for parameter in silent:
+        for module, hooks, pre_hooks in hooked:
+            module._backward_hooks, module._backward_pre_hooks = hooks, pre_hooks
+        for parameter in frozen:
             parameter.requires_grad_(False)
 
 
-def _leaves(batch: Batch) -> Batch:
-    """The batch on copies of its tensors; the floating ones ask for gradients."""
-    return Batch(
-        inputs={name: _leaf(value) for name, value in batch.inputs.items()},
-        args=tuple(_leaf(value) for value in batch.args),
-    )
-
-
-def _leaf(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        copied = value.detach().clone()
-        if not copied.is_floating_point():
-            return copied
-        return copied.requires_grad_(True).clone()  # no leaf: forward may write in place
-    if isinstance(value, dict):
-        return {key: _leaf(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        return type(value)(_leaf(item) for item in value)
-    return value
+def _copy_input(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy that requires gradients where it is floating."""
+    copied = tensor.detach().clone()
+    if not copied.is_floating_point():
+        return copied
+    return copied.requires_grad_(True).clone()  # no leaf: forward may write in place

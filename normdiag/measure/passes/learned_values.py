@@ -1,4 +1,4 @@
-"""The learned values found in the graph: gains, biases, epsilons, scales."""
+"""Gains, biases, epsilons and scales of a forward, read from the operands of its operations."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ import torch
 
 from normdiag.evidence.architecture import Gain, Scale
 from normdiag.graph import Node
-from normdiag.structure.affine import added_to_stored
-from normdiag.structure.flow import ScaleFactor
-from normdiag.structure.forms import DetectedNorm
-from normdiag.structure.literals import as_written
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.dataflow import ScaleFactor
+from normdiag.structure.decimal_literals import shortest_decimal
+from normdiag.structure.norm_affine import gain_offset
 
 _DEAD = 1e-6
-"""A gain of this share of the others lets nothing through: float32 ends at 1e-7 of what it adds."""
+"""A channel is dead below this share of the median gain: float32 resolves 1e-7 of a sum."""
 
 
 class LearnedValues:
-    """Reads the operands that the observer kept. Implements `structure.describe.Learned`."""
+    """Reads the stored operands. Implements `structure.build_architecture.LearnedValueReader`."""
 
     def __init__(self, values: Mapping[Node, torch.Tensor]) -> None:
         self._values = values
 
-    def values(self, node: Node) -> torch.Tensor | None:
-        """The tensor behind a learned node, where it was kept."""
+    def find_tensor(self, node: Node) -> torch.Tensor | None:
+        """The tensor of a learned node, None where it was not stored."""
         return self._values.get(node)
 
     def gain_vector(self, norm: DetectedNorm) -> torch.Tensor | None:
         """The effective gain as (features,) in float64, None for a norm without one."""
-        return self.vector(norm, norm.gains)
+        return self.product_vector(norm, norm.gains)
 
     def bias_vector(self, norm: DetectedNorm) -> torch.Tensor | None:
         """The bias as (features,) in float64, None for a norm without one."""
-        return self.vector(norm, norm.biases)
+        return self.product_vector(norm, norm.biases)
 
-    def vector(self, norm: DetectedNorm, parts: list[Node | float]) -> torch.Tensor | None:
+    def product_vector(self, norm: DetectedNorm, parts: list[Node | float]) -> torch.Tensor | None:
         """The product of `parts` (gains, or the one bias), flat, in float64."""
         product: torch.Tensor | None = None
         for part in parts:
@@ -43,7 +43,7 @@ class LearnedValues:
                 value = self._values.get(part)
             else:
                 value = torch.tensor(part, dtype=torch.float64)
-            if value is None or value.device.type == "meta":
+            if value is None:
                 return None
             flat = value.detach().double().cpu().reshape(-1)
             product = flat if product is None else product * flat
@@ -54,23 +54,29 @@ class LearnedValues:
         return product
 
     def gain_summary(self, norm: DetectedNorm) -> Gain | None:
+        """Summary of the effective gain, None for a norm without one."""
         gain = self.gain_vector(norm)
         if gain is None or gain.numel() == 0:
             return None
-        offset = sum(added_to_stored(part) for part in norm.gains if isinstance(part, Node))
-        return summary(gain, offset)
+        offset = sum(gain_offset(part) for part in norm.gains if isinstance(part, Node))
+        return summarise_gain(gain, offset)
 
     def bias_rms(self, norm: DetectedNorm) -> float | None:
+        """Root mean square of the bias, None for a norm without one."""
         bias = self.bias_vector(norm)
         return None if bias is None else float(bias.square().mean().sqrt())
 
     def epsilon_value(self, norm: DetectedNorm) -> float | None:
+        """The epsilon, None for a norm without one or where it is unknown."""
         if not isinstance(norm.eps, Node):
-            return None if norm.eps is None else as_written(norm.eps)
+            return None if norm.eps is None else shortest_decimal(norm.eps)
         value = self._values.get(norm.eps)
-        return None if value is None or value.numel() != 1 else as_written(float(value.detach()))
+        return (
+            None if value is None or value.numel() != 1 else shortest_decimal(float(value.detach()))
+        )
 
     def scale_summary(self, factors: tuple[ScaleFactor, ...]) -> Scale:
+        """Kind and value of a product of factors."""
         if not factors:
             return Scale(kind="none")
         learned = any(isinstance(f.value, Node) and is_learned(f.value) for f in factors)
@@ -88,12 +94,12 @@ class LearnedValues:
         )
 
     def scale_vector(self, factors: tuple[ScaleFactor, ...]) -> torch.Tensor | None:
-        """The product of all factors, (1,) or (features,), None where one is not known."""
+        """The product of all factors, (1,) or (features,), None where one is unknown."""
         product = torch.ones(1, dtype=torch.float64)
         for factor in factors:
             if isinstance(factor.value, Node):
                 value = self._values.get(factor.value)
-                if value is None or value.device.type == "meta":
+                if value is None:
                     return None
                 product = product * value.detach().double().cpu().reshape(-1)
             else:
@@ -101,8 +107,8 @@ class LearnedValues:
         return product
 
 
-def summary(gain: torch.Tensor, offset: float = 0.0) -> Gain:
-    """A gain vector in numbers, over its finite elements."""
+def summarise_gain(gain: torch.Tensor, offset: float = 0.0) -> Gain:
+    """Summary of a gain vector, over its finite elements."""
     finite = gain[torch.isfinite(gain)]
     zeros, nonfinite = int((gain == 0).sum()), int(gain.numel() - finite.numel())
     if not finite.numel():
@@ -127,7 +133,7 @@ def summary(gain: torch.Tensor, offset: float = 0.0) -> Gain:
 
 
 def is_learned(node: Node) -> bool:
-    """Whether a parameter is among what `node` derives from."""
+    """Whether `node` derives from a parameter."""
     if node.op == "parameter":
         return True
     return any(is_learned(p) for p in node.parents)

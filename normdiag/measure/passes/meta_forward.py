@@ -1,43 +1,42 @@
-"""A forward on the meta device: the structure that it tells, and no values."""
+"""A forward on the meta device: its structure, without values."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from normdiag.capture.meta_forward_mode import MetaForwardMode
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import Pass, Sampling, run
+from normdiag.inputs.tensors import map_input_tensors
+from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import Wanted
-from normdiag.structure.describe import SiteMap, build_architecture
+from normdiag.measure.passes.recorded_forward import record_forward
+from normdiag.measure.passes.structure_observer import StructureObserver
 
 
-def run_without_values(model: nn.Module, batch: Batch) -> Pass:
-    """One forward of a model on the meta device. Raises RunError, as every forward does."""
-    bare = replace(
-        batch,
-        args=tuple(_without_values(value) for value in batch.args),
-        inputs={name: _without_values(value) for name, value in batch.inputs.items()},
+@dataclass(slots=True, kw_only=True)
+class MetaForward(ForwardStructure):
+    """Structure of one forward. Learned values are unknown, numbers in the code are not."""
+
+    value_reads: tuple[str, ...]
+    """Lines of code that read values, and were given assumed ones."""
+
+
+def run_meta_forward(model: nn.Module, batch: Batch) -> MetaForward:
+    """One forward of a model on the meta device.
+
+    Raises:
+        RunError: forward raised, maybe because it decides by values.
+    """
+    observer, mode = StructureObserver(), MetaForwardMode()
+    meta_batch = map_input_tensors(batch, lambda tensor: tensor.to("meta"))
+    with torch.no_grad():
+        _, graph = record_forward(model, meta_batch, observer, mode)
+    return MetaForward(
+        graph=graph,
+        reader=observer.reader,
+        learned=LearnedValues(observer.learned.values),
+        value_reads=tuple(mode.value_reads),
     )
-    wanted = Wanted(stream=False, norms=False, values=False)
-    return run(model, bare, wanted, Sampling())
-
-
-def described(done: Pass) -> SiteMap:
-    """Its sites; learned values are unknown, numbers in the code are not."""
-    known = {node: value for node, value in done.sites.values.items() if not value.is_meta}
-    return build_architecture(done.graph, done.reading.norms, done.stacks, LearnedValues(known))
-
-
-def _without_values(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        return value.to("meta")
-    if isinstance(value, dict):
-        return {key: _without_values(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        items = [_without_values(item) for item in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    return value

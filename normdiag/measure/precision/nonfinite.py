@@ -1,6 +1,6 @@
-"""The first value that is not finite, at the operation that made it: a second, slower forward.
+"""The first non-finite value and the operation that computed it, from a second, slower forward.
 
-Run only where the first forward saw such a value. An attention mask's own -inf is not one.
+Run only where the main pass had such a value. The -inf of an attention mask does not count.
 """
 
 from __future__ import annotations
@@ -11,24 +11,32 @@ from typing import Any
 import torch
 from torch import nn
 
-from normdiag.capture.recorder import Recorder
-from normdiag.capture.scopes import Scopes
 from normdiag.capture.source_line import source_line
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
 from normdiag.graph import Node
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import bind, call, quiet_model
+from normdiag.inputs.tensors import iterate_input_tensors
 from normdiag.measure.passes.learned_values import is_learned
-from normdiag.measure.statistics.token_layouts import tensors_of
-from normdiag.structure.describe import SiteMap
-from normdiag.structure.operations import MASKING
-from normdiag.structure.residuals import DetectedAdd
+from normdiag.measure.passes.recorded_forward import record_forward
+from normdiag.structure.aten_operations import MASKING
+from normdiag.structure.build_architecture import SiteMap
+from normdiag.structure.residual_adds import DetectedAdd
 
-_MASK_MAKERS = MASKING | {"full", "full_like", "fill", "scalar_tensor", "new_full", "triu", "tril"}
+_MASK_OPERATIONS = MASKING | {
+    "full",
+    "full_like",
+    "fill",
+    "scalar_tensor",
+    "new_full",
+    "triu",
+    "tril",
+}
 
 
 @dataclass(slots=True)
-class _Suspect:
+class _NonFiniteResult:
+    """The result of an operation that is not finite though its operands are, or are no NaN."""
+
     node: Node
     kind: str
     count: int
@@ -38,15 +46,17 @@ class _Suspect:
 
 
 @dataclass(slots=True)
-class _Watch:
-    """An observer that looks at every result."""
+class _NonFiniteObserver:
+    """Checks every result. Implements `capture.recorder.OperationObserver`."""
 
-    suspects: list[_Suspect] = field(default_factory=list)
+    results: list[_NonFiniteResult] = field(default_factory=list)
 
-    def wants_operand(self, op: str, args: tuple[Any, ...]) -> bool:
+    def needs_operand_copy(self, op: str, args: tuple[Any, ...]) -> bool:
+        """True for the operations whose operands are reported."""
         return op in ("add", "sub", "mul", "div")
 
-    def seen(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
+    def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
+        """Note `node` where it is the origin of an infinity or a NaN."""
         if not output.is_floating_point() or not node.is_data or bool(output.isfinite().all()):
             return
         operands = [
@@ -56,32 +66,32 @@ class _Watch:
         ]
         has_nan = bool(output.isnan().any())
         data = [a for n, a in operands if n.is_data]
-        made_here = all(bool(a.isfinite().all()) for a in data) and not _is_masked(node, operands)
-        made_nan = has_nan and not any(bool(a.isnan().any()) for a in data)
-        if not made_here and not made_nan:
+        is_first = all(bool(a.isfinite().all()) for a in data) and not _is_masked(node, operands)
+        is_first_nan = has_nan and not any(bool(a.isnan().any()) for a in data)
+        if not is_first and not is_first_nan:
             return
-        if not has_nan and node.op in _MASK_MAKERS:
+        if not has_nan and node.op in _MASK_OPERATIONS:
             return
-        self.suspects.append(
-            _Suspect(
-                node,
-                "nan" if has_nan else "inf",
-                int(output.numel() - output.isfinite().sum()),
-                tuple(_operand(_name(n), a) for n, a in operands),
-                _exact(node, operands),
-                source_line(),
+        self.results.append(
+            _NonFiniteResult(
+                node=node,
+                kind="nan" if has_nan else "inf",
+                count=int(output.numel() - output.isfinite().sum()),
+                operands=tuple(_describe_operand(_describe_node(n), a) for n, a in operands),
+                exact_max=_exact_sum_size(node, operands),
+                line=source_line(),
             )
         )
 
 
 def _is_masked(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> bool:
-    """Whether an infinity is only passed on by adding a mask that no input and no weight made."""
+    """Whether an infinity is that of an added mask, which derives from no input and no weight."""
     return node.op in ("add", "sub") and any(
         not n.is_data and not is_learned(n) and bool(a.isinf().any()) for n, a in operands
     )
 
 
-def _operand(name: str, tensor: torch.Tensor) -> Operand:
+def _describe_operand(name: str, tensor: torch.Tensor) -> Operand:
     finite = tensor.detach().double()
     finite = finite[finite.isfinite()]
     return Operand(
@@ -92,11 +102,11 @@ def _operand(name: str, tensor: torch.Tensor) -> Operand:
     )
 
 
-def _name(node: Node) -> str:
+def _describe_node(node: Node) -> str:
     return node.name or f"{node.frame.path or 'model'}/{node.op}"
 
 
-def _exact(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> float | None:
+def _exact_sum_size(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> float | None:
     if node.op not in ("add", "sub") or len(operands) != 2:
         return None
     a, b = (t.detach().double() for _, t in operands)
@@ -104,56 +114,56 @@ def _exact(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> float | Non
     return float(total.abs().max())
 
 
-def locate(model: nn.Module, batch: Batch, sites: SiteMap) -> FirstNonFinite | None:
-    """Where the first non-finite value that reaches a site or the output was made."""
-    watch = _Watch()
-    with quiet_model(model), torch.no_grad(), Scopes(model) as scopes:
-        recorder = Recorder(model, scopes, watch)
-        bind(recorder, batch)
-        with recorder:
-            call(model, batch)
-    if not watch.suspects:
-        return _given(batch)
-    found = next((s for s in watch.suspects if s.kind == "nan" or not _only_masks(s)), None)
-    return _told(found or watch.suspects[0], sites)
+def locate_first_nonfinite(model: nn.Module, batch: Batch, sites: SiteMap) -> FirstNonFinite | None:
+    """The origin of the first non-finite value that reaches a site or the output.
+
+    Raises:
+        RunError: forward raised.
+    """
+    observer = _NonFiniteObserver()
+    with torch.no_grad():
+        record_forward(model, batch, observer)
+    results = observer.results
+    if not results:
+        return _find_nonfinite_input(batch)
+    first = next((r for r in results if r.kind == "nan" or not _is_mask_value(r)), results[0])
+    return _describe_origin(first, sites)
 
 
-def _given(batch: Batch) -> FirstNonFinite | None:
-    """An input that was not finite when it came: no operation is to blame."""
-    named = {f"argument {i}": v for i, v in enumerate(batch.args)} | dict(batch.inputs)
-    for name, value in named.items():
-        for _, tensor in tensors_of(name, value):
-            if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
-                operand = _operand(name, tensor)
-                return FirstNonFinite(
-                    operation="input",
-                    module=name,
-                    line=None,
-                    site=None,
-                    layer=None,
-                    kind="nan" if bool(tensor.isnan().any()) else "inf",
-                    count=operand.nonfinite,
-                    operands=(operand,),
-                    exact_max=None,
-                )
+def _find_nonfinite_input(batch: Batch) -> FirstNonFinite | None:
+    """The first input with a value that is not finite."""
+    for name, tensor in iterate_input_tensors(batch):
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all()):
+            operand = _describe_operand(name, tensor)
+            return FirstNonFinite(
+                operation="input",
+                module=name,
+                line=None,
+                site=None,
+                layer=None,
+                kind="nan" if bool(tensor.isnan().any()) else "inf",
+                count=operand.nonfinite,
+                operands=(operand,),
+                exact_max=None,
+            )
     return None
 
 
-def _only_masks(suspect: _Suspect) -> bool:
-    """Whether the value is one of an additive mask: it comes from no weight."""
-    stack, seen = [suspect.node], {suspect.node}
+def _is_mask_value(result: _NonFiniteResult) -> bool:
+    """Whether the value belongs to an additive mask: it derives from no weight."""
+    stack, visited = [result.node], {result.node}
     while stack:
         node = stack.pop()
         if node.op == "parameter":
             return False
-        fresh = [p for p in node.parents if p not in seen]
-        seen.update(fresh)
-        stack.extend(fresh)
+        parents = [p for p in node.parents if p not in visited]
+        visited.update(parents)
+        stack.extend(parents)
     return True
 
 
-def _indices(add: DetectedAdd) -> set[int]:
-    """The numbers of all the additions that one write-back is."""
+def _addition_indices(add: DetectedAdd) -> set[int]:
+    """Indices of all the additions of one residual add."""
     indices = {add.index}
     while add.continued_add is not None:
         add = add.continued_add
@@ -161,29 +171,32 @@ def _indices(add: DetectedAdd) -> set[int]:
     return indices
 
 
-def _told(suspect: _Suspect, sites: SiteMap) -> FirstNonFinite:
-    node = suspect.node
-    site = next((i for a, i in sites.adds.items() if node.index in _indices(a)), None)
+def _describe_origin(result: _NonFiniteResult, sites: SiteMap) -> FirstNonFinite:
+    """Where an operation lies: its module, source line, site and layer."""
+    node = result.node
+    site = next((i for a, i in sites.adds.items() if node.index in _addition_indices(a)), None)
     layer = None
     for norm, name in sites.norms.items():
         last = norm.output or norm.node
-        own = norm.node.frame
-        same = (own.path, own.call) == (node.frame.path, node.frame.call)
-        if site is None and same and norm.source.index < node.index <= last.index:
+        frame = norm.node.frame
+        is_same_call = (frame.path, frame.call) == (node.frame.path, node.frame.call)
+        if site is None and is_same_call and norm.source.index < node.index <= last.index:
             site = name
-    ran_in = {(f.path, f.call) for f in node.frame.chain()}
+    enclosing = {(f.path, f.call) for f in node.frame.enclosing_frames()}
     for stack in sites.stacks.values():
-        for i, frame in enumerate(stack.layers.frames):
-            if frame is not None and (frame.path, frame.call) in ran_in:
+        for i, layer_frame in enumerate(stack.layers.frames):
+            if layer_frame is None:
+                continue
+            if (layer_frame.path, layer_frame.call) in enclosing:
                 layer = i
     return FirstNonFinite(
         operation=node.op,
         module=node.frame.path,
-        line=suspect.line,
+        line=result.line,
         site=site,
         layer=layer,
-        kind=suspect.kind,
-        count=suspect.count,
-        operands=suspect.operands,
-        exact_max=suspect.exact_max,
+        kind=result.kind,
+        count=result.count,
+        operands=result.operands,
+        exact_max=result.exact_max,
     )

@@ -1,57 +1,42 @@
-"""Which padding applies to which value: a decoder's values come from the decoder's inputs."""
+"""The token layouts of one batch: a decoder's values are tokens of the decoder's inputs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import torch
 
-from normdiag.graph import Graph, Node
-from normdiag.measure.statistics.rows import Padding, TokenLayout
+from normdiag.graph import Node
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.padding import DECODER, token_mask
+from normdiag.inputs.tensors import iterate_input_tensors
+from normdiag.measure.statistics.rows import TokenLayout
 
-_IDS = ("input_ids", "inputs_embeds", "input_values", "input_features")
-
-
-class Layouts:
-    """The token layouts of one batch."""
-
-    def __init__(self, inputs: Mapping[str, Any], graph: Graph) -> None:
-        self._graph = graph
-        self._encoder = self._layout(inputs, "")
-        self._decoder = self._layout(inputs, "decoder_")
-
-    def of(self, node: Node) -> TokenLayout:
-        """The layout of the tokens that `node` belongs to."""
-        if self._decoder is not None:
-            for i, name in enumerate(self._graph.inputs):
-                if name.startswith("decoder_") and node.origins >> i & 1:
-                    return self._decoder
-        return self._encoder or TokenLayout(0, 0, None)
-
-    @staticmethod
-    def _layout(inputs: Mapping[str, Any], prefix: str) -> TokenLayout | None:
-        mask = inputs.get(f"{prefix}attention_mask")
-        padding = None
-        if isinstance(mask, torch.Tensor) and mask.dim() == 2 and not mask.is_meta:
-            padding = Padding(mask != 0)
-        for name in _IDS:
-            tensor = inputs.get(prefix + name)
-            if isinstance(tensor, torch.Tensor) and tensor.dim() >= 2:
-                sequences, positions = tensor.shape[:2]
-                if padding is not None and padding.mask.shape != (sequences, positions):
-                    padding = None
-                return TokenLayout(sequences, positions, padding)
-        return None
+_TOKEN_INPUTS = ("input_ids", "inputs_embeds", "input_values", "input_features")
 
 
-def tensors_of(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Every tensor in an argument of forward, with the argument's name."""
-    if isinstance(value, torch.Tensor):
-        yield name, value
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from tensors_of(name, item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from tensors_of(name, item)
+class TokenLayouts:
+    """Finds the layout of the tokens that a node belongs to."""
+
+    def __init__(self, batch: Batch) -> None:
+        self._decoder = _read_layout(batch, DECODER)
+        self._others = _read_layout(batch, "") or TokenLayout(0, 0, None)
+        names = [name for name, _ in iterate_input_tensors(batch)]
+        self._decoder_inputs = sum(1 << i for i, n in enumerate(names) if n.startswith(DECODER))
+        """Bit i is set where input i is the decoder's, as in `Node.origins`."""
+
+    def layout_of(self, node: Node) -> TokenLayout:
+        """The decoder's layout for what derives from its inputs, else the layout of the others."""
+        if self._decoder is not None and node.origins & self._decoder_inputs:
+            return self._decoder
+        return self._others
+
+
+def _read_layout(batch: Batch, side: str) -> TokenLayout | None:
+    """(sequences, positions) of one side's inputs and their padding; None without such inputs."""
+    for name in _TOKEN_INPUTS:
+        tensor = batch.inputs.get(side + name)
+        if isinstance(tensor, torch.Tensor) and tensor.dim() >= 2:
+            sequences, positions = tensor.shape[:2]
+            mask = token_mask(batch, side)
+            fits = mask is not None and mask.shape == (sequences, positions)
+            return TokenLayout(sequences, positions, mask if fits else None)
+    return None

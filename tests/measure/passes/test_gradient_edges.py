@@ -7,10 +7,10 @@ from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM
 
 from normdiag.errors import RunError
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import Sampling, run
-from normdiag.measure.passes.observer import Wanted
-from normdiag.measure.passes.gradient_edges import tapped
-from normdiag.measure.sites.assembly import assemble
+from normdiag.measure.passes.forward import RowSampling, run_forward
+from normdiag.measure.passes.gradient_edges import record_gradient_edges
+from normdiag.measure.passes.site_observer import MeasuredQuantities
+from normdiag.measure.sites.site_statistics import assemble
 from tests.test_untouched import changes, lived_in, state  # noqa: F401  (lived_in: a fixture)
 
 WIDTH = 6
@@ -82,27 +82,27 @@ class Frozen(Block):
         return super().forward(x)
 
 
-def stacked(*blocks):
+def stack_blocks(*blocks):
     torch.manual_seed(0)
     return nn.Sequential(*(block() for block in blocks)).eval()
 
 
-def given(seed=1):
+def example_input(seed=1):
     return torch.randn(1, 3, WIDTH, generator=torch.Generator().manual_seed(seed))
 
 
-def between(out, into, shape=(1, 3, WIDTH)):
+def jacobian_between(out, into, shape=(1, 3, WIDTH)):
     size = 3 * WIDTH
     basis = torch.eye(size).reshape(size, *shape)
-    found = torch.autograd.grad(out, into, basis, is_grads_batched=True, retain_graph=True)[0]
-    return found.reshape(size, size)
+    rows = torch.autograd.grad(out, into, basis, is_grads_batched=True, retain_graph=True)[0]
+    return rows.reshape(size, size)
 
 
 def jacobian(function, x):
     return torch.func.jacrev(function)(x).reshape(x.numel(), x.numel())
 
 
-def plain(block):
+def without_in_place(block):
     """torch.func cannot differentiate what was written in place."""
     block.in_place = False
     return block
@@ -114,85 +114,87 @@ def plain(block):
     ids=["pre", "in place", "post", "two branches", "cast skip"],
 )
 def test_the_derivative_between_two_adds_is_that_of_the_block(block):
-    model = stacked(block, block, block)
-    with tapped(model, Batch(args=(given(),))) as taps:
-        first, second, _ = taps.adds.values()
-        found = between(second.skip, first.skip, second.skip_shape)
+    model = stack_blocks(block, block, block)
+    with record_gradient_edges(model, Batch(args=(example_input(),))) as edges:
+        first, second, _ = edges.adds.values()
+        measured = jacobian_between(second.skip, first.skip, second.skip_shape)
         for parameter in model.parameters():
             assert parameter.grad is None
-    expected = jacobian(plain(model[0]), given())
-    assert torch.allclose(found, expected, atol=1e-6)
+    expected = jacobian(without_in_place(model[0]), example_input())
+    assert torch.allclose(measured, expected, atol=1e-6)
 
 
 def test_an_add_that_is_the_output_has_its_edge():
-    model = stacked(Block, lambda: Block(in_place=True))
-    with tapped(model, Batch(args=(given(),))) as taps:
-        last = list(taps.adds.values())[-1]
-        found = between(last.out, last.skip)
-    x = model[0](given()).detach()
-    assert torch.allclose(found, jacobian(plain(model[1]), x), atol=1e-6)
+    model = stack_blocks(Block, lambda: Block(in_place=True))
+    with record_gradient_edges(model, Batch(args=(example_input(),))) as edges:
+        last = list(edges.adds.values())[-1]
+        measured = jacobian_between(last.out, last.skip)
+    x = model[0](example_input()).detach()
+    assert torch.allclose(measured, jacobian(without_in_place(model[1]), x), atol=1e-6)
 
 
 def test_skip_and_branches_make_the_sum():
-    model = stacked(TwoBranches, TwoBranches)
-    with tapped(model, Batch(args=(given(),))) as taps:
-        add = list(taps.adds.values())[-1]
+    model = stack_blocks(TwoBranches, TwoBranches)
+    with record_gradient_edges(model, Batch(args=(example_input(),))) as edges:
+        add = list(edges.adds.values())[-1]
         assert len(add.branches) == 2
         identity = torch.eye(3 * WIDTH)
         for branch in add.branches:
-            assert torch.equal(between(add.out, branch), identity)
-        parts = sum(between(branch, add.skip) for branch in add.branches)
-        assert torch.allclose(between(add.out, add.skip), identity + parts, atol=1e-6)
+            assert torch.equal(jacobian_between(add.out, branch), identity)
+        parts = sum(jacobian_between(branch, add.skip) for branch in add.branches)
+        assert torch.allclose(jacobian_between(add.out, add.skip), identity + parts, atol=1e-6)
 
 
 def test_custom_code_has_edges_at_its_norms():
-    model = stacked(Written)
-    with tapped(model, Batch(args=(given(),))) as taps:
-        norm = list(taps.norms.values())[1]
-        found = between(norm.output, norm.input)
-        assert len(taps.adds) == 2
-    x = given()
+    model = stack_blocks(Written)
+    with record_gradient_edges(model, Batch(args=(example_input(),))) as edges:
+        norm = list(edges.norms.values())[1]
+        measured = jacobian_between(norm.output, norm.input)
+        assert len(edges.adds) == 2
+    x = example_input()
     with torch.no_grad():
         z = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
         x = x + torch.sin(z @ model[0].w)
     expected = jacobian(lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6), x)
-    assert torch.allclose(found, expected, atol=1e-5)
+    assert torch.allclose(measured, expected, atol=1e-5)
 
 
 def test_it_can_be_differentiated_twice():
-    model = stacked(Block, Block)
-    with tapped(model, Batch(args=(given(),))) as taps:
-        add = list(taps.adds.values())[-1]
+    model = stack_blocks(Block, Block)
+    with record_gradient_edges(model, Batch(args=(example_input(),))) as edges:
+        add = list(edges.adds.values())[-1]
         w = torch.zeros(add.shape, requires_grad=True)
         pulled = torch.autograd.grad(add.out, add.skip, w, create_graph=True)[0]
-        pushed = torch.autograd.grad(pulled, w, given(2), retain_graph=True)[0]
-        expected = between(add.out, add.skip) @ given(2).flatten()
+        pushed = torch.autograd.grad(pulled, w, example_input(2), retain_graph=True)[0]
+        expected = jacobian_between(add.out, add.skip) @ example_input(2).flatten()
     assert torch.allclose(pushed.flatten(), expected, atol=1e-6)
 
 
 def test_a_model_that_learns_nothing():
-    model = stacked(Block, Block).requires_grad_(False)
-    with tapped(model, Batch(args=(given(),))) as taps:
-        assert all(add.skip and add.out for add in taps.adds.values())
+    model = stack_blocks(Block, Block).requires_grad_(False)
+    with record_gradient_edges(model, Batch(args=(example_input(),))) as edges:
+        assert all(add.skip and add.out for add in edges.adds.values())
     assert not any(parameter.requires_grad for parameter in model.parameters())
 
 
 def test_a_forward_without_autograd_has_no_edges():
-    with tapped(stacked(Frozen, Frozen), Batch(args=(given(),))) as taps:
-        assert len(taps.adds) == 2
-        assert all(add.branches == (None,) and add.out is None for add in taps.adds.values())
+    with record_gradient_edges(
+        stack_blocks(Frozen, Frozen), Batch(args=(example_input(),))
+    ) as edges:
+        assert len(edges.adds) == 2
+        assert all(add.branches == (None,) and add.out is None for add in edges.adds.values())
 
 
 def test_the_caller_in_inference_mode():
-    model = stacked(Block, Block)
+    model = stack_blocks(Block, Block)
     with torch.inference_mode():
-        batch = Batch(args=(given(),))
-        with tapped(model, batch) as taps:
-            assert all(add.skip and add.out for add in taps.adds.values())
+        batch = Batch(args=(example_input(),))
+        with record_gradient_edges(model, batch) as edges:
+            assert all(add.skip and add.out for add in edges.adds.values())
         assert torch.is_inference_mode_enabled()
 
 
-def models():
+def small_models():
     small = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "vocab_size": 40}
     heads = {"num_attention_heads": 2}
     return (
@@ -202,29 +204,29 @@ def models():
     )
 
 
-@pytest.mark.parametrize("model", models(), ids=["llama", "bert", "eager"])
+@pytest.mark.parametrize("model", small_models(), ids=["llama", "bert", "eager"])
 def test_sites_are_those_of_the_main_pass(model):
     batch = Batch(inputs={"input_ids": torch.arange(8)[None]}, rows=(0,))
-    main = assemble([run(model, batch, Wanted(), Sampling())], [(0,)])
-    with tapped(model, batch) as taps:
-        assert list(taps.sites.architecture.stacks) == list(main.sites.architecture.stacks)
-        assert list(taps.adds) == list(main.sites.adds.values())
-        assert list(taps.norms) == list(main.sites.norms.values())
+    main = assemble([run_forward(model, batch, MeasuredQuantities(), RowSampling())], [(0,)])
+    with record_gradient_edges(model, batch) as edges:
+        assert list(edges.sites.architecture.stacks) == list(main.sites.architecture.stacks)
+        assert list(edges.adds) == list(main.sites.adds.values())
+        assert list(edges.norms) == list(main.sites.norms.values())
 
 
 def test_the_padding_is_known():
-    model = models()[0]
+    model = small_models()[0]
     mask = torch.tensor([[1, 1, 1, 0, 0]])
     batch = Batch(inputs={"input_ids": torch.arange(5)[None], "attention_mask": mask})
-    with tapped(model, batch) as taps:
-        assert all(add.tokens.valid.tolist() == [0, 1, 2] for add in taps.adds.values())
+    with record_gradient_edges(model, batch) as edges:
+        assert all(add.tokens.valid.tolist() == [0, 1, 2] for add in edges.adds.values())
 
 
 def test_everything_is_left_as_it_was(lived_in):  # noqa: F811
     model, inputs = lived_in
     before = state(model)
-    with tapped(model, Batch(inputs=inputs)) as taps:
-        add = list(taps.adds.values())[-1]
+    with record_gradient_edges(model, Batch(inputs=inputs)) as edges:
+        add = list(edges.adds.values())[-1]
         torch.autograd.grad(add.out, add.skip, torch.ones(add.shape))
     assert changes(before, state(model)) == []
 
@@ -240,7 +242,10 @@ def test_an_error_in_forward_leaves_everything_as_it_was(lived_in, raised):  # n
     last.register_forward_pre_hook(fail)
     before = state(model)
     expected = RunError if raised is ValueError else raised
-    with pytest.raises(expected, match="in the middle"), tapped(model, Batch(inputs=inputs)):
+    with (
+        pytest.raises(expected, match="in the middle"),
+        record_gradient_edges(model, Batch(inputs=inputs)),
+    ):
         pass
     assert changes(before, state(model)) == []
 
@@ -255,8 +260,8 @@ class PostRMS(PostBlock):
 
 
 def test_the_gain_of_a_norm_on_the_stream_is_no_skip_scale():
-    model = stacked(PostRMS, PostRMS)
-    with tapped(model, Batch(args=(given(),))) as taps:
-        first, second = taps.adds.values()
-        found = between(second.skip, first.skip)
-    assert torch.allclose(found, jacobian(model[0], given()), atol=1e-6)
+    model = stack_blocks(PostRMS, PostRMS)
+    with record_gradient_edges(model, Batch(args=(example_input(),))) as edges:
+        first, second = edges.adds.values()
+        measured = jacobian_between(second.skip, first.skip)
+    assert torch.allclose(measured, jacobian(model[0], example_input()), atol=1e-6)

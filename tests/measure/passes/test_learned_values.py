@@ -62,14 +62,14 @@ def test_one_number(
     combine: Combine, skip: tuple[str, float | None], branch: tuple[str, float | None]
 ) -> None:
     add = first_add(combine)
-    for found, (kind, value) in ((add.skip_scale, skip), (add.branch_scale, branch)):
-        assert found.kind == kind
-        assert found.value == (None if value is None else pytest.approx(value, rel=1e-6))
+    for scale, (kind, value) in ((add.skip_scale, skip), (add.branch_scale, branch)):
+        assert scale.kind == kind
+        assert scale.value == (None if value is None else pytest.approx(value, rel=1e-6))
 
 
 def test_a_number_per_channel() -> None:
-    found = first_add(lambda m, x, u: x + m.vector * u).branch_scale
+    scale = first_add(lambda m, x, u: x + m.vector * u).branch_scale
     exact = np.linspace(-1, 2, 8)
-    assert (found.kind, found.value) == ("learned", None)
-    np.testing.assert_allclose(found.rms, np.sqrt(np.square(exact).mean()), rtol=1e-6)
-    np.testing.assert_allclose([found.min, found.max], [-1, 2], rtol=1e-6)
+    assert (scale.kind, scale.value) == ("learned", None)
+    np.testing.assert_allclose(scale.rms, np.sqrt(np.square(exact).mean()), rtol=1e-6)
+    np.testing.assert_allclose([scale.min, scale.max], [-1, 2], rtol=1e-6)

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normdiag.measure.statistics.rows import (
-    Padding,
     Sampler,
     TokenLayout,
     Tokens,
     chunk_size,
-    chunks,
+    chunk_starts,
     to_rows,
 )
 
@@ -28,8 +27,8 @@ def shapes_and_axes(draw: st.DrawFn) -> tuple[list[int], tuple[int, ...]]:
     return shape, tuple(sorted(axes))
 
 
-def masked(mask: list[list[int]]) -> Padding:
-    return Padding(torch.tensor(mask) != 0)
+def masked(mask: list[list[int]]) -> torch.Tensor:
+    return torch.tensor(mask) != 0
 
 
 class TestToRows:
@@ -78,7 +77,7 @@ class TestToRows:
 @given(rows=st.integers(0, 500_000), features=st.integers(1, 5000))
 def test_chunks_cover_every_row_once(rows: int, features: int) -> None:
     step = chunk_size(features)
-    starts = list(chunks(rows, features))
+    starts = list(chunk_starts(rows, features))
     covered = [i for s in starts[-2:] for i in (s, min(s + step, rows))]
     assert starts == list(range(0, max(rows, 1), step))
     assert max(covered) == rows or rows == 0
@@ -86,7 +85,7 @@ def test_chunks_cover_every_row_once(rows: int, features: int) -> None:
 
 def places(tokens: Tokens, rows: Iterable[int]) -> list[tuple[int, int]]:
     """Sequence and position of each row."""
-    sequence, position = tokens.places(np.array([*rows], dtype=np.int64))
+    sequence, position = tokens.token_places(np.array([*rows], dtype=np.int64))
     return list(zip(sequence.tolist(), position.tolist(), strict=True))
 
 
@@ -110,8 +109,8 @@ class TestLayout:
         b, s, heads = 2, 5, 3
         bits = data.draw(st.lists(st.booleans(), min_size=b * s, max_size=b * s))
         mask = torch.tensor(bits).view(b, s)
-        layout = TokenLayout(b, s, Padding(mask))
-        tokens = layout.tokens(tuple({"b": b, "s": s, "h": heads}[a] for a in lead))
+        layout = TokenLayout(b, s, mask)
+        tokens = layout.site_tokens(tuple({"b": b, "s": s, "h": heads}[a] for a in lead))
         count = b * s * (heads if "h" in lead else 1)
         valid = range(count) if tokens.valid is None else tokens.valid.tolist()
         assert places(tokens, valid) == tokens_by_hand(mask, lead, heads)
@@ -121,23 +120,23 @@ class TestLayout:
     @given(st.lists(st.booleans(), min_size=6, max_size=6))
     def test_tokens_in_one_flat_row(self, bits: list[bool]) -> None:
         mask = torch.tensor(bits).view(2, 3)
-        tokens = TokenLayout(2, 3, Padding(mask)).tokens((6,))
+        tokens = TokenLayout(2, 3, mask).site_tokens((6,))
         valid = range(6) if tokens.valid is None else tokens.valid.tolist()
         assert places(tokens, valid) == tokens_by_hand(mask, "bs", 1)
 
     def test_nothing_is_left_out_without_padding(self) -> None:
-        assert TokenLayout(2, 3, None).tokens((2, 3)).valid is None
-        assert TokenLayout(2, 3, masked([[1, 1, 1], [1, 1, 1]])).tokens((2, 3)).valid is None
+        assert TokenLayout(2, 3, None).site_tokens((2, 3)).valid is None
+        assert TokenLayout(2, 3, masked([[1, 1, 1], [1, 1, 1]])).site_tokens((2, 3)).valid is None
 
     def test_what_has_another_shape_than_the_tokens_has_no_padding(self) -> None:
         layout = TokenLayout(2, 5, masked([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
-        tokens = layout.tokens((2, 7))
+        tokens = layout.site_tokens((2, 7))
         assert tokens.valid is None
         assert places(tokens, [8]) == [(1, 1)]
 
     def test_groups_count_as_rows_of_a_token(self) -> None:
         layout = TokenLayout(2, 3, masked([[1, 1, 0], [1, 1, 1]]))
-        tokens = layout.tokens((2, 3), groups=2)
+        tokens = layout.site_tokens((2, 3), groups=2)
         assert tokens.per_token == 2
         assert tokens.valid is not None
         assert tokens.valid.tolist() == [0, 1, 2, 3, 6, 7, 8, 9, 10, 11]
@@ -153,7 +152,7 @@ class TestSampler:
         self, size: int, count: int, seed: int
     ) -> None:
         valid = torch.arange(0, count, 2)
-        picked = Sampler(size, seed).rows(count, valid, torch.device("cpu")).tolist()
+        picked = Sampler(size, seed).sample_rows(count, valid, torch.device("cpu")).tolist()
         assert picked == sorted(set(picked))
         assert set(picked) <= set(valid.tolist())
         assert len(picked) == min(size, len(valid))
@@ -161,13 +160,13 @@ class TestSampler:
     def test_every_site_gets_the_same_rows(self) -> None:
         one, other = Sampler(4, 0), Sampler(4, 0)
         device = torch.device("cpu")
-        assert one.rows(50, None, device).tolist() == one.rows(50, None, device).tolist()
-        assert one.rows(50, None, device).tolist() == other.rows(50, None, device).tolist()
+        assert one.sample_rows(50, None, device).tolist() == one.sample_rows(50, None, device).tolist()
+        assert one.sample_rows(50, None, device).tolist() == other.sample_rows(50, None, device).tolist()
 
     def test_another_seed_gives_others(self) -> None:
         device = torch.device("cpu")
-        seen = {tuple(Sampler(4, s).rows(50, None, device).tolist()) for s in range(8)}
+        seen = {tuple(Sampler(4, s).sample_rows(50, None, device).tolist()) for s in range(8)}
         assert len(seen) > 1
 
     def test_no_size_is_all(self) -> None:
-        assert Sampler(None, 0).rows(7, None, torch.device("cpu")).tolist() == list(range(7))
+        assert Sampler(None, 0).sample_rows(7, None, torch.device("cpu")).tolist() == list(range(7))

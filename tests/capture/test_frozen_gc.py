@@ -1,9 +1,9 @@
-"""What was there is left alone by the collector, what is made is not."""
+"""Frozen objects are not collected, new ones are."""
 
 import gc
 import weakref
 
-from normdiag.capture.unhurried import unhurried
+from normdiag.capture.frozen_gc import frozen_gc
 
 
 class Knot:
@@ -13,9 +13,9 @@ class Knot:
         self.self = self
 
 
-def test_only_what_is_made_meanwhile_is_collected():
+def test_only_new_objects_are_collected():
     before = weakref.ref(Knot())
-    with unhurried():
+    with frozen_gc():
         meanwhile = weakref.ref(Knot())
         gc.collect()
         assert meanwhile() is None
@@ -25,11 +25,11 @@ def test_only_what_is_made_meanwhile_is_collected():
     assert gc.get_freeze_count() == 0
 
 
-def test_what_another_has_frozen_stays_so():
+def test_what_the_caller_froze_stays_frozen():
     gc.freeze()
     try:
         count = gc.get_freeze_count()
-        with unhurried():
+        with frozen_gc():
             pass
         assert gc.get_freeze_count() == count
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from normdiag.capture.sourceline import source_line
+from normdiag.capture.source_line import source_line
 
 
 def here() -> int:
@@ -33,7 +33,7 @@ def test_frames_of_torch_are_passed_over() -> None:
     assert line == f"{Path(__file__).name}:{number}"
 
 
-def test_installed_packages_are_told_from_their_folder_on(tmp_path, monkeypatch) -> None:
+def test_paths_of_installed_packages_start_at_the_package(tmp_path, monkeypatch) -> None:
     package = tmp_path / "site-packages" / "somewhere"
     package.mkdir(parents=True)
     (package / "inner_module.py").write_text("def call(f):\n    return f()\n")

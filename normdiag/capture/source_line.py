@@ -1,4 +1,4 @@
-"""The line of the model's code that is running now."""
+"""The running line of the model's code."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def source_line() -> str | None:
     while frame is not None:
         file = frame.f_code.co_filename
         if not file.startswith(_HIDDEN) and not file.startswith("<"):
-            return f"{_short(file)}:{frame.f_lineno}"
+            return f"{_shorten_path(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return None
 
 
-def _short(file: str) -> str:
+def _shorten_path(file: str) -> str:
     """Without the part of the path that differs from machine to machine."""
     path = Path(file)
     for marker in ("site-packages", "dist-packages"):

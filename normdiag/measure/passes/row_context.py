@@ -1,0 +1,32 @@
+"""Token layouts, sampler and storage that the measurements of one pass share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+
+from normdiag.graph import Node
+from normdiag.measure.statistics.rows import Sampler, Tokens
+from normdiag.measure.statistics.slab import Slab
+from normdiag.measure.statistics.token_layouts import TokenLayouts
+
+
+@dataclass(frozen=True, slots=True)
+class RowContext:
+    """Decides which rows of a site are tokens and which are sampled; stores results."""
+
+    layouts: TokenLayouts
+    sampler: Sampler
+    slab: Slab = field(default_factory=Slab)
+
+    def site_tokens(self, node: Node, lead: tuple[int, ...], groups: int = 1) -> Tokens:
+        """The tokens of the rows of `node`, whose axes without features have sizes `lead`."""
+        return self.layouts.layout_of(node).site_tokens(lead, groups)
+
+
+def leading_sizes(x: torch.Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes of the axes of x that are not among `axes` (negative)."""
+    rank = x.dim()
+    reduced = {axis + rank for axis in axes}
+    return tuple(size for i, size in enumerate(x.shape) if i not in reduced)
