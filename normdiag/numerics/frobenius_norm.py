@@ -15,7 +15,7 @@ from normdiag.numerics.operators import LinearOperator
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class MonteCarloEstimate:
     """A mean of random samples."""
 
     value: float
@@ -24,7 +24,9 @@ class Estimate:
     samples: int
 
 
-def frobenius_square(operator: LinearOperator, *, samples: int = 16, seed: int = 0) -> Estimate:
+def estimate_frobenius_square(
+    operator: LinearOperator, *, samples: int = 16, seed: int = 0
+) -> MonteCarloEstimate:
     """Estimate ||A||_F^2 with one product A v per sample; at least 2 samples."""
     generator = torch.Generator().manual_seed(seed)
     squares = torch.empty(max(2, samples), dtype=torch.float64)
@@ -32,4 +34,4 @@ def frobenius_square(operator: LinearOperator, *, samples: int = 16, seed: int =
         v = torch.randn(operator.columns, generator=generator).to(operator.device, operator.dtype)
         squares[k] = operator.matvec(v).to(torch.float64).square().sum()
     deviation = float(squares.std()) / math.sqrt(len(squares))
-    return Estimate(float(squares.mean()), deviation, len(squares))
+    return MonteCarloEstimate(float(squares.mean()), deviation, len(squares))

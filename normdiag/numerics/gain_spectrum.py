@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from normdiag.numerics.secular import Interval, Pole, Secular
+from normdiag.numerics.secular_equation import Interval, Pole, SecularEquation
 
 _ZERO = 1e-60
 """Gains this much smaller than the largest one count as zero: their squares would underflow."""
@@ -24,7 +24,7 @@ _ZERO = 1e-60
 class GainSpectrum:
     """The poles of every token's secular equation that the extreme roots need."""
 
-    centred: bool
+    is_centred: bool
     features: int
     largest: float
     """max |gamma|; NaN if one is not finite."""
@@ -37,26 +37,26 @@ class GainSpectrum:
     """k -> [q_(k-1), q_k] for k = `radial`, `smallest` and `count`, where 1 <= k <= n."""
 
     @property
-    def count(self) -> int:
+    def root_count(self) -> int:
         """n, how many roots there are besides the exact zeros."""
-        return self.features - (max(1, self.zeros) if self.centred else self.zeros)
+        return self.features - (max(1, self.zeros) if self.is_centred else self.zeros)
 
     @property
-    def radial(self) -> int:
+    def radial_index(self) -> int:
         """k of the radial value; 0 and less are exact zeros."""
-        return (2 if self.centred else 1) - (self.features - self.count)
+        return (2 if self.is_centred else 1) - (self.features - self.root_count)
 
     @property
-    def smallest(self) -> int:
+    def smallest_index(self) -> int:
         """k of the smallest value that is not radial."""
-        return self.radial + 1
+        return self.radial_index + 1
 
     @property
-    def constant(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether |gamma| is the same for all features and not zero."""
         return self.zeros == 0 and bool((self.relative == 1).all())
 
-    def roots(self, y: Tensor, delta: Tensor) -> dict[int, Tensor]:
+    def find_roots(self, y: Tensor, delta: Tensor) -> dict[int, Tensor]:
         """r_k, (N,), for each k of `intervals`.
 
         Args:
@@ -70,25 +70,27 @@ class GainSpectrum:
             if k not in known
         }
         if known:
-            solved = Secular(self.centred, self.zeros, y, delta).solve(list(known.values()))
+            solved = SecularEquation(self.is_centred, self.zeros, y, delta).find_roots(
+                list(known.values())
+            )
             found |= dict(zip(known, solved.value, strict=True))
         return found
 
-    def reference(self, x: Tensor) -> Tensor:
+    def reference_inputs(self, x: Tensor) -> Tensor:
         """x (N, H) in ascending order of |gamma|, less what makes the smallest gain's part exact.
 
         LayerNorm's values do not change when a constant is added to x. Taken from the feature of
         the smallest gain, or as the mean over the zero gains, it leaves nothing to cancel there.
         """
         x = x.index_select(1, self.order)
-        if self.centred:
+        if self.is_centred:
             x = x - x[:, :1]
             if self.zeros:
                 x = x - x[:, : self.zeros].mean(1, keepdim=True)
         return x
 
 
-def gain_spectrum(gain: Tensor, *, centred: bool) -> GainSpectrum:
+def compute_gain_spectrum(gain: Tensor, *, centred: bool) -> GainSpectrum:
     """The spectrum of a gain (H,), of any floating dtype and on any device; signs do not matter."""
     size = gain.detach().to("cpu").to(torch.float64).abs()
     largest = float(size.amax())
@@ -99,20 +101,24 @@ def gain_spectrum(gain: Tensor, *, centred: bool) -> GainSpectrum:
     gains, order = relative.sort()
     zeros = int((gains == 0).sum())
     bare = GainSpectrum(centred, len(size), largest, zeros, relative, order, {})
-    roots = {k for k in (bare.radial, bare.smallest, bare.count) if 1 <= k <= bare.count}
-    poles = _poles(bare, gains[zeros:], roots | {k - 1 for k in roots})
-    intervals = {k: Interval(poles[k - 1], poles[k], k == 1, k == bare.count) for k in roots}
+    roots = {
+        k
+        for k in (bare.radial_index, bare.smallest_index, bare.root_count)
+        if 1 <= k <= bare.root_count
+    }
+    poles = _find_poles(bare, gains[zeros:], roots | {k - 1 for k in roots})
+    intervals = {k: Interval(poles[k - 1], poles[k], k == 1, k == bare.root_count) for k in roots}
     return replace(bare, intervals=intervals)
 
 
-def _poles(spectrum: GainSpectrum, gains: Tensor, wanted: set[int]) -> dict[int, Pole]:
+def _find_poles(spectrum: GainSpectrum, gains: Tensor, wanted: set[int]) -> dict[int, Pole]:
     """q_k for each wanted k; q_0 = 0."""
 
     def square(i: int) -> Pole:
         gain = gains[i - 1] if i else gains.new_zeros(())
         return Pole(float(gain.square()), (gains - gain) * (gains + gain))
 
-    if not spectrum.centred:
+    if not spectrum.is_centred:
         return {k: square(k) for k in wanted}
     skipped = 0 if spectrum.zeros else 1  # without zero gains, the first root of the centring is 0
     found = {0: square(0)} if 0 in wanted else {}
@@ -125,14 +131,14 @@ def _poles(spectrum: GainSpectrum, gains: Tensor, wanted: set[int]) -> dict[int,
         else:
             between[k] = interval
     if between:
-        centring = Secular(
-            centred=False,
+        centring = SecularEquation(
+            is_centred=False,
             zeros=0,
             y=torch.ones(1, len(gains), dtype=torch.float64),
             delta=torch.full((1,), float(spectrum.zeros), dtype=torch.float64),
         )
-        root = centring.solve(list(between.values()))
+        root = centring.find_roots(list(between.values()))
         for row, (k, interval) in enumerate(between.items()):
             end = interval.high if root.from_high[row, 0] else interval.low
-            found[k] = end.moved(float(root.distance[row, 0]))
+            found[k] = end.shift_by(float(root.distance[row, 0]))
     return found

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from normdiag.errors import NormdiagError
-from normdiag.numerics.norm_jacobian import Extremes, NormSpectrum, prepare
+from normdiag.numerics.norm_jacobian import NormSpectrum, SingularExtremes, prepare_norm_spectrum
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,15 +20,15 @@ class GroupSpectrum:
     """One GroupNorm at one number of positions."""
 
     groups: int
-    alike: Tensor
+    uniform_groups: Tensor
     """The groups whose |gamma| is one number, so that one spectrum does for all of them, (A,)."""
     level: Tensor
     """That number, (A,)."""
-    unit: NormSpectrum
+    unit_norm: NormSpectrum
     """The norm of a group with gain 1."""
-    others: dict[int, NormSpectrum]
+    other_norms: dict[int, NormSpectrum]
 
-    def extremes(self, x: Tensor) -> Extremes:
+    def singular_extremes(self, x: Tensor) -> SingularExtremes:
         """The extremes of each group's Jacobian: fields of shape (N, G).
 
         Args:
@@ -37,7 +37,7 @@ class GroupSpectrum:
         Raises:
             NormdiagError: x does not split into G groups of the prepared size.
         """
-        features = self.unit.gain.features
+        features = self.unit_norm.gain.features
         if x.ndim < 2 or x[:1].numel() != self.groups * features * len(x[:1]):
             raise NormdiagError(
                 f"a group norm of {self.groups} groups with {features} features each "
@@ -45,33 +45,38 @@ class GroupSpectrum:
                 "prepare it for the number of positions that the inputs have",
             )
         group = torch.arange(self.groups).repeat(len(x))
-        found = self.of_rows(x.reshape(len(x) * self.groups, features), group)
+        found = self.row_extremes(x.reshape(len(x) * self.groups, features), group)
 
         def shaped(name: str) -> Tensor:
             values: Tensor = getattr(found, name)
             return values.view(len(x), self.groups)
 
-        return Extremes(**{field.name: shaped(field.name) for field in fields(Extremes)})
+        return SingularExtremes(
+            **{field.name: shaped(field.name) for field in fields(SingularExtremes)}
+        )
 
-    def of_rows(self, rows: Tensor, group: Tensor) -> Extremes:
+    def row_extremes(self, rows: Tensor, group: Tensor) -> SingularExtremes:
         """The extremes of single groups: rows (R, features), group (R,) says which one each is."""
         levels = torch.zeros(self.groups, dtype=torch.float64)
-        levels[self.alike] = self.level
+        levels[self.uniform_groups] = self.level
         level = levels[group]
-        parts = [(level > 0, self.unit)]
-        parts += [(group == k, norm) for k, norm in self.others.items()]
+        parts = [(level > 0, self.unit_norm)]
+        parts += [(group == k, norm) for k, norm in self.other_norms.items()]
         out = {
-            field.name: torch.empty(len(rows), dtype=torch.float64) for field in fields(Extremes)
+            field.name: torch.empty(len(rows), dtype=torch.float64)
+            for field in fields(SingularExtremes)
         }
         for at, norm in parts:
-            found = norm.extremes(rows[at.to(rows.device)])
+            found = norm.singular_extremes(rows[at.to(rows.device)])
             for name, values in out.items():
-                times = level[at] if norm is self.unit and name not in ("kappa", "rank") else 1.0
+                times = (
+                    level[at] if norm is self.unit_norm and name not in ("kappa", "rank") else 1.0
+                )
                 values[at] = getattr(found, name) * times
-        return Extremes(**out)
+        return SingularExtremes(**out)
 
 
-def prepare_groups(
+def prepare_group_spectrum(
     gain: Tensor | None, *, channels: int, groups: int, positions: int, eps: float
 ) -> GroupSpectrum:
     """Solve what depends on the gain alone.
@@ -105,7 +110,7 @@ def prepare_groups(
 
     def norm(values: Tensor) -> NormSpectrum:
         spread = values.repeat_interleave(positions)
-        return prepare(spread, kind="layernorm", features=size, eps=eps)
+        return prepare_norm_spectrum(spread, kind="layernorm", features=size, eps=eps)
 
     alike = same.nonzero().flatten()
     others = {int(k): norm(each[k]) for k in (~same).nonzero().flatten()}

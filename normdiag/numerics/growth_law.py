@@ -38,7 +38,7 @@ _NOISE = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class LawFit:
     """One law, fitted to n log norms."""
 
     law: Law
@@ -65,11 +65,11 @@ class GrowthLaw:
     """Akaike weight of the law among those tried; None for undecided."""
     runner_up: Law | None
     """The second best law; of an undecided stack the best one."""
-    fits: tuple[Fit, ...]
+    fits: tuple[LawFit, ...]
     """The laws tried, best first; none with fewer than 5 adds."""
 
 
-def fit(norms: Numbers) -> GrowthLaw:
+def fit_growth_law(norms: Numbers) -> GrowthLaw:
     """Choose the law of the norms (n,), one per add in the order of depth.
 
     A stack is constant where no law beats that by `MARGIN` and the best one changes by less than
@@ -88,9 +88,11 @@ def fit(norms: Numbers) -> GrowthLaw:
     if len(norms) < _LEAST_POINTS:
         return GrowthLaw("undecided", None, None, None, None, ())
     y = np.log(norms)
-    fits = _without_twin([_constant(y), _geometric(y), _additive(y), _power(y)])
+    fits = _drop_equivalent_power(
+        [_fit_constant(y), _fit_geometric(y), _fit_additive(y), _fit_power(y)]
+    )
     best, second = fits[:2]
-    law = _verdict(fits)
+    law = _select_law(fits)
     if law is None:
         return GrowthLaw("undecided", None, None, None, best.law, tuple(fits))
     runner_up = second if law is best else best
@@ -106,7 +108,7 @@ def fit(norms: Numbers) -> GrowthLaw:
     )
 
 
-def _verdict(fits: list[Fit]) -> Fit | None:
+def _select_law(fits: list[LawFit]) -> LawFit | None:
     """The law that holds, from all laws, best first."""
     constant = next(f for f in fits if f.law == "constant")
     growing = [f for f in fits if f is not constant]
@@ -117,7 +119,7 @@ def _verdict(fits: list[Fit]) -> Fit | None:
     return growing[0] if grows and lead >= MARGIN else None
 
 
-def _without_twin(fits: list[Fit]) -> list[Fit]:
+def _drop_equivalent_power(fits: list[LawFit]) -> list[LawFit]:
     """Best first, less a power law that says what the additive one says.
 
     With b = 1 they are one curve, (l + 1)^(1/2). An exponent that cannot be told from 1/2 is the
@@ -131,28 +133,49 @@ def _without_twin(fits: list[Fit]) -> list[Fit]:
     return sorted(fits, key=lambda f: f.aicc)
 
 
-def _constant(y: Numbers) -> Fit:
-    return Fit("constant", math.nan, math.nan, _aicc(_centred(y), 2), _rms(_centred(y)), 1.0)
+def _fit_constant(y: Numbers) -> LawFit:
+    return LawFit(
+        "constant",
+        math.nan,
+        math.nan,
+        _residual_aicc(_subtract_mean(y), 2),
+        _root_mean_square(_subtract_mean(y)),
+        1.0,
+    )
 
 
-def _geometric(y: Numbers) -> Fit:
-    slope, error, residual = _line(np.arange(len(y), dtype=np.float64), y)
+def _fit_geometric(y: Numbers) -> LawFit:
+    slope, error, residual = _fit_line(np.arange(len(y), dtype=np.float64), y)
     factor = math.exp(slope)
     total = factor ** (len(y) - 1)
-    return Fit("geometric", factor, factor * error, _aicc(residual, 3), _rms(residual), total)
+    return LawFit(
+        "geometric",
+        factor,
+        factor * error,
+        _residual_aicc(residual, 3),
+        _root_mean_square(residual),
+        total,
+    )
 
 
-def _power(y: Numbers) -> Fit:
-    exponent, error, residual = _line(np.log1p(np.arange(len(y))), y)
-    return Fit("power", exponent, error, _aicc(residual, 3), _rms(residual), len(y) ** exponent)
+def _fit_power(y: Numbers) -> LawFit:
+    exponent, error, residual = _fit_line(np.log1p(np.arange(len(y))), y)
+    return LawFit(
+        "power",
+        exponent,
+        error,
+        _residual_aicc(residual, 3),
+        _root_mean_square(residual),
+        len(y) ** exponent,
+    )
 
 
-def _additive(y: Numbers) -> Fit:
+def _fit_additive(y: Numbers) -> LawFit:
     """Least squares over log b: a grid for the valley, golden sections to the bottom of it."""
     depth = np.arange(len(y), dtype=np.float64)
 
     def residual(log_b: float) -> Numbers:
-        return _centred(y - 0.5 * np.log1p(math.exp(log_b) * depth))
+        return _subtract_mean(y - 0.5 * np.log1p(math.exp(log_b) * depth))
 
     def cost(log_b: float) -> float:
         return float(np.square(residual(log_b)).sum())
@@ -161,14 +184,21 @@ def _additive(y: Numbers) -> Fit:
     curves = y - 0.5 * np.log1p(np.exp(grid)[:, None] * depth)
     valley = int(curves.var(axis=1).argmin())
     ends = max(valley - 1, 0), min(valley + 1, len(grid) - 1)
-    log_b = _golden(cost, float(grid[ends[0]]), float(grid[ends[1]]))
+    log_b = _golden_section_minimum(cost, float(grid[ends[0]]), float(grid[ends[1]]))
     b, left = math.exp(log_b), residual(log_b)
     slope = 0.5 * depth / (1 + b * depth)
-    error = _standard_error(_centred(slope), left)
-    return Fit("additive", b, error, _aicc(left, 3), _rms(left), math.sqrt(1 + b * depth[-1]))
+    error = _standard_error(_subtract_mean(slope), left)
+    return LawFit(
+        "additive",
+        b,
+        error,
+        _residual_aicc(left, 3),
+        _root_mean_square(left),
+        math.sqrt(1 + b * depth[-1]),
+    )
 
 
-def _golden(cost: Callable[[float], float], low: float, high: float) -> float:
+def _golden_section_minimum(cost: Callable[[float], float], low: float, high: float) -> float:
     """The minimum of a function with one valley in [low, high] (Kiefer 1953)."""
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
@@ -185,20 +215,20 @@ def _golden(cost: Callable[[float], float], low: float, high: float) -> float:
     return 0.5 * (low + high)
 
 
-def _line(x: Numbers, y: Numbers) -> tuple[float, float, Numbers]:
+def _fit_line(x: Numbers, y: Numbers) -> tuple[float, float, Numbers]:
     """Slope, its standard error and the residuals of the least-squares line."""
-    x = _centred(x)
+    x = _subtract_mean(x)
     slope = float(x @ y / (x @ x))
-    residual = _centred(y) - slope * x
+    residual = _subtract_mean(y) - slope * x
     return slope, _standard_error(x, residual), residual
 
 
-def _centred(values: Numbers) -> Numbers:
+def _subtract_mean(values: Numbers) -> Numbers:
     centred: Numbers = values - values.mean()
     return centred
 
 
-def _rms(residual: Numbers) -> float:
+def _root_mean_square(residual: Numbers) -> float:
     return math.sqrt(float(residual @ residual) / len(residual))
 
 
@@ -212,11 +242,11 @@ def _standard_error(x: Numbers, residual: Numbers) -> float:
     return math.sqrt(widened / float(x @ x))
 
 
-def _aicc(residual: Numbers, parameters: int) -> float:
-    return aicc_of(float(residual @ residual), len(residual), parameters)
+def _residual_aicc(residual: Numbers, parameters: int) -> float:
+    return compute_aicc(float(residual @ residual), len(residual), parameters)
 
 
-def aicc_of(square_sum: float, points: int, parameters: int) -> float:
+def compute_aicc(square_sum: float, points: int, parameters: int) -> float:
     """Of a fit that leaves this sum of squares; the variance of the noise is a parameter."""
     n, k = points, parameters
     if n <= k + 1:

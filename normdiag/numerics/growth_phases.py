@@ -16,7 +16,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from normdiag.numerics.growth_law import GrowthLaw, aicc_of
+from normdiag.numerics.growth_law import GrowthLaw, compute_aicc
 
 Numbers = npt.NDArray[np.float64]
 
@@ -32,7 +32,7 @@ MOST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class GrowthPhase:
     """A run of adds that grows by one factor."""
 
     first: int
@@ -44,7 +44,7 @@ class Phase:
     """By which factor the fitted curve changes at `first`; None where the stack begins."""
 
 
-def phases(norms: Numbers, law: GrowthLaw) -> tuple[Phase, ...]:
+def find_growth_phases(norms: Numbers, law: GrowthLaw) -> tuple[GrowthPhase, ...]:
     """The phases of norms (n,), one per add in the order of depth; none where the law does.
 
     Args:
@@ -55,30 +55,30 @@ def phases(norms: Numbers, law: GrowthLaw) -> tuple[Phase, ...]:
         return ()
     y = np.log(np.asarray(norms, dtype=np.float64))
     n = len(y)
-    splits = _best_splits(y)
+    splits = _find_best_splits(y)
     taken, error = splits[0]
     for number, (starts, square) in enumerate(splits[1:], 2):
-        gain = aicc_of(error, n, 3 * (number - 1)) - aicc_of(square, n, 3 * number)
+        gain = compute_aicc(error, n, 3 * (number - 1)) - compute_aicc(square, n, 3 * number)
         if math.sqrt(error / n) < MISFIT or not gain >= MARGIN:
             break
         taken, error = starts, square
-    if len(taken) == 1 or aicc_of(error, n, 3 * len(taken)) > law.fits[0].aicc - MARGIN:
+    if len(taken) == 1 or compute_aicc(error, n, 3 * len(taken)) > law.fits[0].aicc - MARGIN:
         return ()
-    return _phases(y, [*taken, n])
+    return _fit_phases(y, [*taken, n])
 
 
-def _phases(y: Numbers, ends: list[int]) -> tuple[Phase, ...]:
-    found: list[Phase] = []
+def _fit_phases(y: Numbers, ends: list[int]) -> tuple[GrowthPhase, ...]:
+    found: list[GrowthPhase] = []
     before = math.nan
     for first, end in pairwise(ends):
-        slope, at_first = _line(y[first:end])
+        slope, at_first = _fit_segment(y[first:end])
         step = math.exp(at_first - before) if found else None
-        found.append(Phase(first, end - 1, math.exp(slope), step))
+        found.append(GrowthPhase(first, end - 1, math.exp(slope), step))
         before = at_first + slope * (end - 1 - first)
     return tuple(found)
 
 
-def _line(y: Numbers) -> tuple[float, float]:
+def _fit_segment(y: Numbers) -> tuple[float, float]:
     """Slope, and the value at the first point; one point has the slope 0."""
     if len(y) == 1:
         return 0.0, float(y[0])
@@ -86,10 +86,10 @@ def _line(y: Numbers) -> tuple[float, float]:
     return float(slope), float(start)
 
 
-def _best_splits(y: Numbers) -> list[tuple[list[int], float]]:
+def _find_best_splits(y: Numbers) -> list[tuple[list[int], float]]:
     """For 1, 2, .. `MOST` runs: where they start, and the sum of squares that is left."""
     n = len(y)
-    cost = _costs(y)
+    cost = _segment_costs(y)
     least, before = cost[0], [np.zeros(n + 1, dtype=int)]
     found = [([0], float(least[n]))]
     for _ in range(MOST - 1):
@@ -103,7 +103,7 @@ def _best_splits(y: Numbers) -> list[tuple[list[int], float]]:
     return found
 
 
-def _costs(y: Numbers) -> Numbers:
+def _segment_costs(y: Numbers) -> Numbers:
     """[i, j]: the squares that a line through y[i:j] leaves; inf where that is no run, (n, n+1)."""
     n, x = len(y), np.arange(len(y), dtype=np.float64)
 

@@ -23,9 +23,9 @@ import torch
 from torch import Tensor
 
 from normdiag.errors import NormdiagError
-from normdiag.numerics.gain_spectrum import GainSpectrum, gain_spectrum
-from normdiag.numerics.secular import GRAIN
-from normdiag.numerics.standardise import standardise
+from normdiag.numerics.gain_spectrum import GainSpectrum, compute_gain_spectrum
+from normdiag.numerics.secular_equation import GRAIN
+from normdiag.numerics.standardised_inputs import standardise_inputs
 
 NormKind = Literal["layernorm", "rmsnorm"]
 _BATCH = 16 * GRAIN
@@ -35,7 +35,7 @@ _FREE = 2.0**60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extremes:
+class SingularExtremes:
     """One number per token, float64, of its Jacobian's singular values s_1 >= .. >= s_H.
 
     NaN where a value does not exist (too few features), where x or gamma is not finite, and where
@@ -56,10 +56,12 @@ class Extremes:
     """sqrt(sum_k s_k^2)."""
 
     @staticmethod
-    def concatenate(parts: Sequence[Extremes]) -> Extremes:
+    def concatenate_tokens(parts: Sequence[SingularExtremes]) -> SingularExtremes:
         """The tokens of all parts, in order."""
-        names = [f.name for f in fields(Extremes)]
-        return Extremes(**{n: torch.cat([getattr(part, n) for part in parts]) for n in names})
+        names = [f.name for f in fields(SingularExtremes)]
+        return SingularExtremes(
+            **{n: torch.cat([getattr(part, n) for part in parts]) for n in names}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class NormSpectrum:
     eps: float
     gain: GainSpectrum
 
-    def extremes(self, x: Tensor) -> Extremes:
+    def singular_extremes(self, x: Tensor) -> SingularExtremes:
         """The extremes of the Jacobian at each token.
 
         Args:
@@ -89,44 +91,54 @@ class NormSpectrum:
                 "give one row per token: (tokens, features)",
             )
         batch = max(1, _BATCH // features)
-        return Extremes.concatenate([self._batch(part) for part in torch.split(x, batch)])
+        return SingularExtremes.concatenate_tokens(
+            [self._batch_extremes(part) for part in torch.split(x, batch)]
+        )
 
-    def _batch(self, x: Tensor) -> Extremes:
-        tokens = self._tokens(x)
+    def _batch_extremes(self, x: Tensor) -> SingularExtremes:
+        tokens = self._standardise_tokens(x)
         gain = self.gain
-        found = _constant_gain(gain, tokens) if gain.constant else _any_gain(gain, tokens)
+        found = (
+            _extremes_for_constant_gain(gain, tokens)
+            if gain.is_constant
+            else _extremes_for_any_gain(gain, tokens)
+        )
         factor = gain.largest / tokens.scale
         missing = torch.full_like(factor, math.nan)
-        removed = 2 if gain.centred else 1
+        removed = 2 if gain.is_centred else 1
         exists = gain.features > removed
         sigma_max, sigma_min = found.sigma_max * factor, found.sigma_min * factor
-        return Extremes(
+        return SingularExtremes(
             sigma_max=sigma_max,
             sigma_min=sigma_min if exists else missing,
-            kappa=_ratio(found.sigma_max, found.sigma_min) + 0 * factor if exists else missing,
+            kappa=_singular_ratio(found.sigma_max, found.sigma_min) + 0 * factor
+            if exists
+            else missing,
             radial=found.radial * factor if gain.features >= removed else missing,
             rank=found.rank + 0 * factor,
             frobenius=tokens.energy.sqrt() * factor,
         )
 
-    def _tokens(self, x: Tensor) -> _Tokens:
+    def _standardise_tokens(self, x: Tensor) -> _TokenTerms:
         gain = self.gain
         y = x.new_empty(len(x), gain.features - gain.zeros, dtype=torch.float64, device="cpu")
         parts = []
         rows = max(1, GRAIN // gain.features)
         for start in range(0, max(1, len(x)), rows):
-            token = standardise(x[start : start + rows], centred=gain.centred, eps=self.eps)
+            token = standardise_inputs(
+                x[start : start + rows], centred=gain.is_centred, eps=self.eps
+            )
             energy = (token.kept_energy() * gain.relative.square()).sum(1)
-            direction = gain.reference(token.x) / token.length[:, None]
+            direction = gain.reference_inputs(token.x) / token.length[:, None]
             held = direction[:, : gain.zeros].square().sum(1)
             y[start : start + rows] = direction[:, gain.zeros :]
-            parts.append((token.scale, token.eps_share, token.suppression + held, energy))
+            parts.append((token.scale, token.eps_share, token.radial_suppression + held, energy))
         scale, eps_share, delta, energy = (torch.cat(column) for column in zip(*parts, strict=True))
-        return _Tokens(scale, eps_share, delta, energy, y)
+        return _TokenTerms(scale, eps_share, delta, energy, y)
 
 
 @dataclass(frozen=True, slots=True)
-class _Tokens:
+class _TokenTerms:
     """What the secular equation needs of N tokens; the gain is in units of its largest element."""
 
     scale: Tensor
@@ -138,7 +150,7 @@ class _Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _ScaledExtremes:
     """In units of max|gamma| / s."""
 
     sigma_max: Tensor
@@ -147,7 +159,9 @@ class _Found:
     rank: Tensor
 
 
-def prepare(gain: Tensor | None, *, kind: NormKind, features: int, eps: float) -> NormSpectrum:
+def prepare_norm_spectrum(
+    gain: Tensor | None, *, kind: NormKind, features: int, eps: float
+) -> NormSpectrum:
     """Solve what depends on the gain alone, once per norm.
 
     Args:
@@ -168,22 +182,22 @@ def prepare(gain: Tensor | None, *, kind: NormKind, features: int, eps: float) -
         )
     if not (math.isfinite(eps) and eps >= 0):
         raise NormdiagError(f"a norm's epsilon is {eps}", "epsilon is a finite number, 0 or more")
-    return NormSpectrum(eps, gain_spectrum(gain, centred=kind == "layernorm"))
+    return NormSpectrum(eps, compute_gain_spectrum(gain, centred=kind == "layernorm"))
 
 
-def _constant_gain(gain: GainSpectrum, tokens: _Tokens) -> _Found:
+def _extremes_for_constant_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _ScaledExtremes:
     """The closed form: 1 on every kept direction, 1-c on the radial one, 0 on the mean."""
     kept = torch.ones_like(tokens.scale)
-    radial = tokens.eps_share if gain.count else torch.zeros_like(kept)
-    rank = gain.count - (radial == 0).to(radial.dtype) if gain.count else radial
-    return _Found(kept if gain.count > 1 else radial, kept, radial, rank)
+    radial = tokens.eps_share if gain.root_count else torch.zeros_like(kept)
+    rank = gain.root_count - (radial == 0).to(radial.dtype) if gain.root_count else radial
+    return _ScaledExtremes(kept if gain.root_count > 1 else radial, kept, radial, rank)
 
 
-def _any_gain(gain: GainSpectrum, tokens: _Tokens) -> _Found:
+def _extremes_for_any_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _ScaledExtremes:
     """The roots of the secular equation; those with k < 1 are exact zeros."""
     delta = tokens.delta
     free = ~(delta < _FREE)
-    roots = gain.roots(tokens.y, torch.where(free, 1.0, delta))
+    roots = gain.find_roots(tokens.y, torch.where(free, 1.0, delta))
     zero = torch.zeros_like(delta)
 
     def sigma(k: int) -> Tensor:
@@ -191,10 +205,12 @@ def _any_gain(gain: GainSpectrum, tokens: _Tokens) -> _Found:
             return zero
         return torch.where(free, gain.intervals[k].high.value, roots[k]).sqrt()
 
-    rank = gain.count - (delta == 0).to(delta.dtype) if gain.count else zero
-    return _Found(sigma(gain.count), sigma(gain.smallest), sigma(gain.radial), rank)
+    rank = gain.root_count - (delta == 0).to(delta.dtype) if gain.root_count else zero
+    return _ScaledExtremes(
+        sigma(gain.root_count), sigma(gain.smallest_index), sigma(gain.radial_index), rank
+    )
 
 
-def _ratio(largest: Tensor, smallest: Tensor) -> Tensor:
+def _singular_ratio(largest: Tensor, smallest: Tensor) -> Tensor:
     """largest / smallest; inf where smallest is 0, whatever largest is."""
     return torch.where(smallest == 0, math.inf, largest / smallest)

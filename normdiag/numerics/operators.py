@@ -30,7 +30,7 @@ class LinearOperator:
         )
 
 
-def matrix(values: Tensor) -> LinearOperator:
+def matrix_operator(values: Tensor) -> LinearOperator:
     """A matrix that is held as one."""
     rows, columns = values.shape
     return LinearOperator(

@@ -37,7 +37,7 @@ class SingularRange:
     steps: int
 
 
-def singular_range(
+def find_singular_range(
     operator: LinearOperator,
     *,
     steps: int = 60,
@@ -57,16 +57,16 @@ def singular_range(
     """
     if operator.rows < operator.columns:  # its null space is not among the min(rows, columns)
         operator = operator.transpose
-    process = _Bidiagonal(operator, min(steps, operator.columns), seed)
+    process = _Bidiagonalisation(operator, min(steps, operator.columns), seed)
     while True:
-        process.extend()
-        found = process.range(zeros)
+        process.extend_basis()
+        found = process.singular_range(zeros)
         is_known = found.sigma_max_error <= tolerance * found.sigma_max
         if found.is_exact or is_known or found.steps == steps:
             return found
 
 
-class _Bidiagonal:
+class _Bidiagonalisation:
     """A V = U B and A' U = V B' + beta v e_k', grown by one step at a time."""
 
     def __init__(self, operator: LinearOperator, steps: int, seed: int) -> None:
@@ -79,44 +79,44 @@ class _Bidiagonal:
         self._alphas: list[float] = []
         self._betas: list[float] = []
 
-    def extend(self) -> None:
+    def extend_basis(self) -> None:
         """One step; not to be taken once the space is exhausted."""
         k = len(self._alphas)
         self._right[k] = self._next / self._length
-        u = _beside(self._operator.matvec(self._right[k]), self._left[:k])
+        u = _orthogonalise(self._operator.matvec(self._right[k]), self._left[:k])
         self._alphas.append(float(u.norm()))
         self._betas.append(0.0)
-        if self._alphas[k] > self._rounding:
+        if self._alphas[k] > self._rounding_level:
             self._left[k] = u / self._alphas[k]
             image = self._operator.rmatvec(self._left[k])
-            self._next = _beside(image, self._right[: k + 1])
+            self._next = _orthogonalise(image, self._right[: k + 1])
             self._length = self._betas[k] = float(self._next.norm())
 
-    def range(self, zeros: int) -> SingularRange:
+    def singular_range(self, zeros: int) -> SingularRange:
         """What the steps so far say."""
         alphas = torch.tensor(self._alphas, dtype=torch.float64)
         betas = torch.tensor(self._betas, dtype=torch.float64)
         ritz = torch.linalg.svdvals(torch.diag(alphas) + torch.diag(betas[:-1], 1))
         # A zero in either list says that A'A maps the space reached into itself; all different
         # singular values are then among those of B, since a random vector has a part of each.
-        leads_on = min(self._alphas[-1], self._betas[-1]) > self._rounding
+        leads_on = min(self._alphas[-1], self._betas[-1]) > self._rounding_level
         is_exact = len(alphas) == self._operator.columns or not leads_on
-        beyond = 0.0 if is_exact else self._beyond(ritz.square(), (alphas * betas).log())
+        beyond = 0.0 if is_exact else self._upper_excess(ritz.square(), (alphas * betas).log())
         return SingularRange(
             sigma_max=float(ritz[0]),
-            sigma_max_error=beyond + self._rounding,
+            sigma_max_error=beyond + self._rounding_level,
             sigma_min=float(ritz[max(0, len(ritz) - 1 - zeros)]),
             is_exact=is_exact,
             steps=len(alphas),
         )
 
     @property
-    def _rounding(self) -> float:
+    def _rounding_level(self) -> float:
         """The size of what is 0 but for rounding."""
         precision = torch.finfo(self._operator.dtype).eps
         return 4 * precision * math.sqrt(self._operator.columns) * max(*self._alphas, *self._betas)
 
-    def _beyond(self, ritz: Tensor, log_off_diagonal: Tensor) -> float:
+    def _upper_excess(self, ritz: Tensor, log_off_diagonal: Tensor) -> float:
         """How far above the largest Ritz value sigma_max can be (Hochstenbach 2013).
 
         The vector that leads out of the space is p(A'A) v_1, with p the polynomial whose roots are
@@ -140,7 +140,7 @@ class _Bidiagonal:
         return excess / (math.sqrt(sigma**2 + excess) + sigma)
 
 
-def _beside(vector: Tensor, basis: Tensor) -> Tensor:
+def _orthogonalise(vector: Tensor, basis: Tensor) -> Tensor:
     """What of `vector` is orthogonal to the rows of `basis`; once is not enough in rounding."""
     vector = vector.detach()
     for _ in range(2):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from normdiag.graph import Graph, Node
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.forms import NormFound, number
-from normdiag.structure.operations import CASTS, VIEWS
+from normdiag.structure.algebraic_forms import DetectedNorm, scalar_value
+from normdiag.structure.aten_operations import CASTS, VIEWS
+from normdiag.structure.stack_structure import StackStructure
 
 
-def parameter_groups(
-    graph: Graph, stacks: Mapping[str, StackFacts], names: Iterable[str]
+def group_parameters(
+    graph: Graph, stacks: Mapping[str, StackStructure], names: Iterable[str]
 ) -> dict[str, str]:
     """Parameter name -> group.
 
@@ -19,36 +19,36 @@ def parameter_groups(
     ("<stack>/layer#k" where layers are not modules); several runs of one module are one layer.
     All else is grouped by the outermost module that holds it and no layer.
     """
-    users = _users(graph, stacks)
+    users = _find_using_layers(graph, stacks)
     layers = {layer for used_by in users.values() for layer in used_by}
     groups = {}
     for name in names:
         used_by = users.get(name, set())
-        groups[name] = next(iter(used_by)) if len(used_by) == 1 else _outside(name, layers)
+        groups[name] = next(iter(used_by)) if len(used_by) == 1 else _outermost_module(name, layers)
     return groups
 
 
-def _users(graph: Graph, stacks: Mapping[str, StackFacts]) -> dict[str, set[str]]:
+def _find_using_layers(graph: Graph, stacks: Mapping[str, StackStructure]) -> dict[str, set[str]]:
     """Parameter name -> the layers that use it."""
     users: dict[str, set[str]] = {}
-    owners = _owners_without_modules(stacks)
+    owners = _layers_by_branch(stacks)
     for node in graph:
         read = [p.name for p in node.parents if p.op == "parameter" and p.name is not None]
-        layer = (_layer(node, stacks) or owners.get(node)) if read else None
+        layer = (_enclosing_layer(node, stacks) or owners.get(node)) if read else None
         if layer is not None:
             for name in read:
                 users.setdefault(name, set()).add(layer)
     return users
 
 
-def _layer(node: Node, stacks: Mapping[str, StackFacts]) -> str | None:
+def _enclosing_layer(node: Node, stacks: Mapping[str, StackStructure]) -> str | None:
     """The layer in whose module `node` ran: the innermost, where a stack runs inside another."""
-    running = node.frame.chain()
+    running = node.frame.enclosing_frames()
     frames = {frame for stack in stacks.values() for frame in stack.layers.frames if frame}
     return next((frame.path for frame in reversed(running) if frame in frames), None)
 
 
-def _owners_without_modules(stacks: Mapping[str, StackFacts]) -> dict[Node, str]:
+def _layers_by_branch(stacks: Mapping[str, StackStructure]) -> dict[Node, str]:
     """Where layers are not modules: what lies on a layer's branches, and its norms."""
     owners: dict[Node, str] = {}
     for name, stack in stacks.items():
@@ -58,7 +58,7 @@ def _owners_without_modules(stacks: Mapping[str, StackFacts]) -> dict[Node, str]
             layer = f"{name}/layer#{facts.layer}"
             nodes = set(stack.regions[add])
             for norm in (*facts.stream_norms, *facts.skip_norms, *facts.output_norms):
-                nodes |= _made_by(norm)
+                nodes |= _norm_nodes(norm)
             for node in nodes:
                 owners.setdefault(node, layer)
     for node in list(owners):
@@ -68,7 +68,7 @@ def _owners_without_modules(stacks: Mapping[str, StackFacts]) -> dict[Node, str]
     return owners
 
 
-def _made_by(norm: NormFound) -> set[Node]:
+def _norm_nodes(norm: DetectedNorm) -> set[Node]:
     """The nodes of one norm that take in learned values."""
     made = {norm.node}
     node = norm.output
@@ -78,7 +78,7 @@ def _made_by(norm: NormFound) -> set[Node]:
     return made
 
 
-def _outside(name: str, layers: set[str]) -> str:
+def _outermost_module(name: str, layers: set[str]) -> str:
     """The outermost module that holds the parameter and no layer; the parameter, without one."""
     parts = name.split(".")
     of_layers = [layer.split(".") for layer in layers]
@@ -88,7 +88,7 @@ def _outside(name: str, layers: set[str]) -> str:
     return name
 
 
-def parameter_behind(parts: list[Node | float]) -> str | None:
+def single_parameter_name(parts: list[Node | float]) -> str | None:
     """The parameter that the gain or bias made of `parts` is, up to casts, views and an offset.
 
     Then the derivative with respect to the one is that with respect to the other.
@@ -97,7 +97,9 @@ def parameter_behind(parts: list[Node | float]) -> str | None:
         return None
     node = parts[0]
     while node.parents:
-        is_offset = node.op == "add" and len(node.parents) == 1 and number(node.args[1]) is not None
+        is_offset = (
+            node.op == "add" and len(node.parents) == 1 and scalar_value(node.args[1]) is not None
+        )
         if not (is_offset or node.op in CASTS or node.op in VIEWS):
             return None
         node = node.parents[0]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 
 from normdiag.evidence.architecture import Placement
-from normdiag.structure.attachments import AddFacts, StackFacts
+from normdiag.structure.stack_structure import AddStructure, StackStructure
 
 
-def placement_of(facts: AddFacts) -> Placement:
+def classify_add(facts: AddStructure) -> Placement:
     """One add. Inner norms do not place anything, except that nothing else does."""
     has_input = bool(facts.input_norms)
     has_output = bool(facts.output_norms)
@@ -29,9 +29,9 @@ def placement_of(facts: AddFacts) -> Placement:
     return "other" if facts.inner_norms else "none"
 
 
-def placement_of_stack(stack: StackFacts) -> tuple[Placement, str | None]:
+def classify_stack(stack: StackStructure) -> tuple[Placement, str | None]:
     """The whole stack, and what was seen where that is `hybrid` or `other`."""
-    per_add = [placement_of(f) for f in stack.adds]
+    per_add = [classify_add(f) for f in stack.adds]
     first = per_add[0]
     if first in ("none", "other") and len(per_add) > 1 and stack.embedding_norms:
         # the first branch reads the embedding norm's output: its norm is there already

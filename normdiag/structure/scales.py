@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from normdiag.structure.flow import Factor, step_back
-from normdiag.structure.forms import number
-from normdiag.structure.residuals import AddFound
-from normdiag.structure.streams import StreamFinder
+from normdiag.structure.algebraic_forms import scalar_value
+from normdiag.structure.dataflow import ScaleFactor, step_back
+from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.stream_chains import StreamFinder
 
 
-def skip_factors(add: AddFound, finder: StreamFinder) -> tuple[Factor, ...]:
+def skip_factors(add: DetectedAdd, finder: StreamFinder) -> tuple[ScaleFactor, ...]:
     """The scales on the skip after the point where the branch leaves the stream."""
     region = finder.regions[add]
-    factors: list[Factor] = []
+    factors: list[ScaleFactor] = []
     node = add.skip
     while node is not add.root and node not in region:
         step = step_back(node)
@@ -23,9 +23,9 @@ def skip_factors(add: AddFound, finder: StreamFinder) -> tuple[Factor, ...]:
     return tuple(factors)
 
 
-def own_factors(add: AddFound) -> list[Factor]:
+def addition_factors(add: DetectedAdd) -> list[ScaleFactor]:
     """The scale that the addition itself puts on its second operand."""
-    times = number(add.node.kwargs.get("alpha", 1))
+    times = scalar_value(add.node.kwargs.get("alpha", 1))
     if times is None or times == 1.0 or add.skip_index != 0:
         return []
-    return [Factor(times)]
+    return [ScaleFactor(times)]

@@ -9,15 +9,15 @@ from torch import nn
 
 from normdiag.evidence.architecture import Architecture
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import Sampling, run
-from normdiag.measure.passes.observer import Wanted
-from normdiag.measure.sites.assembly import assemble
+from normdiag.measure.passes.forward import RowSampling, run_forward
+from normdiag.measure.passes.site_observer import MeasuredQuantities
+from normdiag.measure.sites.site_statistics import assemble
 
 
 def architecture(model: nn.Module, inputs: dict[str, Any]) -> Architecture:
     """The structure of one forward."""
-    wanted = Wanted(False, False)
-    done = run(model, Batch(inputs=inputs), wanted, Sampling(tokens=4, seed=0))
+    wanted = MeasuredQuantities(False, False)
+    done = run_forward(model, Batch(inputs=inputs), wanted, RowSampling(tokens=4, seed=0))
     return assemble([done], [()]).sites.architecture
 
 

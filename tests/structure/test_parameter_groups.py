@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from normdiag.structure.parameter_groups import parameter_behind, parameter_groups
+from normdiag.structure.parameter_groups import group_parameters, single_parameter_name
 from tests.measure.forwards import seen
 
 WIDTH = 8
@@ -53,7 +53,7 @@ class Model(nn.Module):
 def groups(model: nn.Module) -> dict[str, str]:
     assembly = seen(model, torch.randn(2, 3, WIDTH))
     names = [name for name, _ in model.named_parameters()]
-    return parameter_groups(assembly.first.graph, assembly.sites.stacks, names)
+    return group_parameters(assembly.first.graph, assembly.sites.stacks, names)
 
 
 def test_layers_own_what_runs_in_them_and_the_rest_goes_by_outermost_modules() -> None:
@@ -104,4 +104,4 @@ def test_the_parameter_behind_a_gain(place: int, gain: str | None, bias: str | N
     """Where the derivative by the gain is that by the parameter: not where it is doubled."""
     assembly = seen(Gained(), torch.randn(2, 3, WIDTH))
     norm = list(assembly.sites.norms)[place]
-    assert parameter_behind(norm.gains) == gain and parameter_behind(norm.biases) == bias
+    assert single_parameter_name(norm.gains) == gain and single_parameter_name(norm.biases) == bias

@@ -6,39 +6,39 @@ from dataclasses import dataclass
 from math import prod
 
 from normdiag.graph import Node
-from normdiag.structure.forms import Form, Linear, Moment, Power, linear
-from normdiag.structure.operations import CASTS, VIEWS
+from normdiag.structure.algebraic_forms import Form, LinearForm, MeanForm, PowerForm, linear_form
+from normdiag.structure.aten_operations import CASTS, VIEWS
 
 
-def row_times_itself(node: Node) -> Form | None:
+def match_row_product(node: Node) -> Form | None:
     """A (batched) matrix product of a row with itself."""
     if len(node.shape) < 2 or node.shape[-2:] != (1, 1) or len(node.parents) < 2:
         return None
-    left, right = (_without_views(p) for p in node.parents[:2])
+    left, right = (_skip_views(p) for p in node.parents[:2])
     count = node.parents[0].shape[-1]
     if left.shape[-1:] != (count,) or prod(left.shape) != prod(node.parents[0].shape):
         return None
-    return _power(linear(left), linear(right), (-1,), count)
+    return _square_sum(linear_form(left), linear_form(right), (-1,), count)
 
 
-def dot_with_itself(node: Node) -> Form | None:
+def match_vecdot(node: Node) -> Form | None:
     """linalg.vecdot(x, x, dim)."""
     left, right = node.args[:2]
     dim = node.args[2] if len(node.args) > 2 else node.kwargs.get("dim", -1)
     axis = dim if dim < 0 else dim - len(left.shape)
-    return _power(linear(left), linear(right), (axis,), left.shape[axis])
+    return _square_sum(linear_form(left), linear_form(right), (axis,), left.shape[axis])
 
 
-def _power(
-    left: Linear | None, right: Linear | None, axes: tuple[int, ...], count: int
+def _square_sum(
+    left: LinearForm | None, right: LinearForm | None, axes: tuple[int, ...], count: int
 ) -> Form | None:
     if left is None or left != right:
         return None
     scale = left.scale**2 * count
-    return Power(left.source, axes, left.is_centred, scale, count, mean=left.mean)
+    return PowerForm(left.source, axes, left.is_centred, scale, count, mean=left.mean)
 
 
-def _without_views(node: Node) -> Node:
+def _skip_views(node: Node) -> Node:
     while node.parents and node.form is None and (node.op in VIEWS or node.op in CASTS):
         node = node.parents[0]
     return node
@@ -57,7 +57,7 @@ class Einsum:
         """Whether nothing is summed and one operand has the result's axes in its order."""
         return self.output in self.inputs and set("".join(self.inputs)) == set(self.output)
 
-    def statistic(self) -> Form | None:
+    def match_reduction(self) -> Form | None:
         """A sum of x, or of x times x, over the letters that the output lacks."""
         letters = self.inputs[0]
         first = self.operands[0]
@@ -67,17 +67,17 @@ class Einsum:
         gone = [i - len(letters) for i, c in enumerate(letters) if c not in self.output]
         if not gone or ("." in letters and letters.index(".") > gone[0] + len(letters)):
             return None
-        axes, forms = tuple(gone), [linear(o) for o in self.operands]
+        axes, forms = tuple(gone), [linear_form(o) for o in self.operands]
         count = prod(first.shape[a] for a in axes)
         if len(forms) == 2:
-            return _power(forms[0], forms[1], axes, count)
+            return _square_sum(forms[0], forms[1], axes, count)
         x = forms[0]
         if len(forms) != 1 or x is None or x.is_centred:
             return None
-        return Moment(x.source, axes, x.scale * count)
+        return MeanForm(x.source, axes, x.scale * count)
 
 
-def einsum_of(node: Node) -> Einsum | None:
+def parse_einsum(node: Node) -> Einsum | None:
     """The parts of an einsum that stayed whole (in inference mode they do)."""
     equation, operands = node.args[0], node.args[1]
     left, arrow, output = str(equation).replace(" ", "").replace("...", ".").partition("->")

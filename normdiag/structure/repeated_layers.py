@@ -12,18 +12,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from normdiag.graph import Frame, Node
-from normdiag.structure.operations import is_contraction, mixes_tokens
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.aten_operations import is_contraction, mixes_tokens
+from normdiag.structure.residual_adds import DetectedAdd
 
 Signature = tuple[str | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Layers:
+class LayerAssignment:
     """The repeated layers of one stack."""
 
     id: str
-    of_add: tuple[int, ...]
+    layer_of_add: tuple[int, ...]
     """The layer run of each add."""
     modules: tuple[Frame, ...]
     """The module that each add is filed under."""
@@ -32,65 +32,71 @@ class Layers:
 
     @property
     def count(self) -> int:
-        return max(self.of_add) + 1
+        return max(self.layer_of_add) + 1
 
-    def layer_of(self, node: Node) -> int | None:
+    def find_layer(self, node: Node) -> int | None:
         """The layer run in which `node` was made, if any."""
-        chain = node.frame.chain()
+        chain = node.frame.enclosing_frames()
         for i, frame in enumerate(self.frames):
             if frame is not None and frame in chain:
                 return i
         return None
 
 
-def repeated(adds: Sequence[AddFound]) -> dict[str | None, list[AddFound]]:
+def group_by_module_list(adds: Sequence[DetectedAdd]) -> dict[str | None, list[DetectedAdd]]:
     """The adds of one chain by the row of modules that they run in; None: in no such row.
 
     A row is a set of calls of modules with one parent path: the items of a list of modules, or
     one module called again and again.
     """
-    chains = {a: a.node.frame.chain() for a in adds}
+    chains = {a: a.node.frame.enclosing_frames() for a in adds}
     siblings: dict[str, set[Frame]] = {}
     for chain in chains.values():
-        for frame in _modules(chain):
-            siblings.setdefault(_row(frame), set()).add(frame)
-    has_items = any(_is_item(f) for chain in chains.values() for f in chain)
-    rows: dict[str | None, list[AddFound]] = {}
+        for frame in _submodule_frames(chain):
+            siblings.setdefault(_parent_path(frame), set()).add(frame)
+    has_items = any(_is_list_item(f) for chain in chains.values() for f in chain)
+    rows: dict[str | None, list[DetectedAdd]] = {}
     for add, chain in chains.items():
         if has_items:
-            candidates = [f for f in _modules(chain) if _is_item(f)]
+            candidates = [f for f in _submodule_frames(chain) if _is_list_item(f)]
         else:
-            candidates = [f for f in _modules(chain) if len(siblings[_row(f)]) > 1]
-            candidates.sort(key=lambda f: -len(siblings[_row(f)]))
-        row = _row(candidates[0]) if candidates else None
+            candidates = [f for f in _submodule_frames(chain) if len(siblings[_parent_path(f)]) > 1]
+            candidates.sort(key=lambda f: -len(siblings[_parent_path(f)]))
+        row = _parent_path(candidates[0]) if candidates else None
         rows.setdefault(row, []).append(add)
     return rows
 
 
-def _modules(chain: tuple[Frame, ...]) -> list[Frame]:
+def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:
     """Without the model itself."""
     return [f for f in chain if f.path]
 
 
-def _row(frame: Frame) -> str:
+def _parent_path(frame: Frame) -> str:
     return frame.path.rpartition(".")[0]
 
 
-def _is_item(frame: Frame) -> bool:
+def _is_list_item(frame: Frame) -> bool:
     """Whether the module sits in a list: what holds it is not what called it."""
-    return frame.parent is not None and bool(_row(frame)) and frame.parent.path != _row(frame)
+    return (
+        frame.parent is not None
+        and bool(_parent_path(frame))
+        and frame.parent.path != _parent_path(frame)
+    )
 
 
-def layers_of(adds: Sequence[AddFound], regions: dict[AddFound, set[Node]]) -> Layers:
+def assign_layers(
+    adds: Sequence[DetectedAdd], regions: dict[DetectedAdd, set[Node]]
+) -> LayerAssignment:
     """Assign layer runs to the adds of one chain."""
-    chains = [a.node.frame.chain() for a in adds]
-    depth = _common_depth(chains)
+    chains = [a.node.frame.enclosing_frames() for a in adds]
+    depth = _shared_frame_depth(chains)
     lines = {a.node.line for a in adds}
     is_loop = len({c[-1] for c in chains}) == 1 and len(lines) < len(adds)
     if is_loop or any(len(c) <= depth for c in chains):
-        return _by_line(adds, regions)
+        return _assign_layers_by_line(adds, regions)
     signatures = [(a.node.line, any(map(mixes_tokens, regions[a]))) for a in adds]
-    depth = _descend(chains, depth, signatures)
+    depth = _descend_into_stages(chains, depth, signatures)
     frames: list[Frame] = []
     of_add: list[int] = []
     for chain in chains:
@@ -99,10 +105,12 @@ def layers_of(adds: Sequence[AddFound], regions: dict[AddFound, set[Node]]) -> L
             frames.append(frame)
         of_add.append(len(frames) - 1)
     modules = tuple(c[-1] for c in chains)
-    return Layers(container([f.path for f in frames]), tuple(of_add), modules, tuple(frames))
+    return LayerAssignment(
+        common_module_path([f.path for f in frames]), tuple(of_add), modules, tuple(frames)
+    )
 
 
-def _common_depth(chains: Sequence[tuple[Frame, ...]]) -> int:
+def _shared_frame_depth(chains: Sequence[tuple[Frame, ...]]) -> int:
     """How many outer frames all adds share; a lone add's innermost frame is its layer."""
     if len({c[-1] for c in chains}) == 1:
         return len(chains[0]) - 1 if len(chains[0]) > 1 else 1
@@ -112,7 +120,7 @@ def _common_depth(chains: Sequence[tuple[Frame, ...]]) -> int:
     return depth
 
 
-def _descend(
+def _descend_into_stages(
     chains: Sequence[tuple[Frame, ...]], depth: int, signatures: Sequence[Signature]
 ) -> int:
     """Into a stage: while every module at `depth` holds a row of modules that do the same."""
@@ -129,7 +137,7 @@ def _descend(
     return depth
 
 
-def container(paths: Sequence[str]) -> str:
+def common_module_path(paths: Sequence[str]) -> str:
     """The module path that the layers have in common ("model.layers" of "model.layers.0")."""
     unique = set(paths)
     if len(unique) == 1:
@@ -144,7 +152,9 @@ def container(paths: Sequence[str]) -> str:
     return ".".join(common)
 
 
-def _by_line(adds: Sequence[AddFound], regions: dict[AddFound, set[Node]]) -> Layers:
+def _assign_layers_by_line(
+    adds: Sequence[DetectedAdd], regions: dict[DetectedAdd, set[Node]]
+) -> LayerAssignment:
     """Layers without modules: each time the code comes back to a line, a new layer begins."""
     seen: Counter[str | None] = Counter()
     of_add, layer = [], 0
@@ -152,13 +162,13 @@ def _by_line(adds: Sequence[AddFound], regions: dict[AddFound, set[Node]]) -> La
         layer = max(layer, seen[add.node.line])
         seen[add.node.line] += 1
         of_add.append(layer)
-    modules = tuple(_last_contraction(a, regions[a]) for a in adds)
+    modules = tuple(_last_contraction_frame(a, regions[a]) for a in adds)
     first = adds[0].node.line
     paths = [m.path for a, m in zip(adds, modules, strict=True) if a.node.line == first]
-    return Layers(container(paths), tuple(of_add), modules, (None,) * (layer + 1))
+    return LayerAssignment(common_module_path(paths), tuple(of_add), modules, (None,) * (layer + 1))
 
 
-def _last_contraction(add: AddFound, region: set[Node]) -> Frame:
+def _last_contraction_frame(add: DetectedAdd, region: set[Node]) -> Frame:
     """The module that computed the branch, where the add itself ran outside every layer."""
     contractions = [n for n in region if is_contraction(n)]
     return max(contractions, key=lambda n: n.index, default=add.node).frame

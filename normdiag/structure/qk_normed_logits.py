@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from normdiag.graph import Node
-from normdiag.structure.flow import Factor, step_back
-from normdiag.structure.forms import NormFound, number
-from normdiag.structure.operations import ATTENTION, CASTS, VIEWS, is_score_product
+from normdiag.structure.algebraic_forms import DetectedNorm, scalar_value
+from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_score_product
+from normdiag.structure.dataflow import ScaleFactor, step_back
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +21,25 @@ class NormedLogits:
 
     score: Node
     """The product, or the whole attention where it is one operation."""
-    q: NormFound
-    k: NormFound
-    factors: tuple[Factor, ...]
+    q: DetectedNorm
+    k: DetectedNorm
+    factors: tuple[ScaleFactor, ...]
     """Before and behind the product; the gains are not among them."""
-    behind: tuple[Factor, ...]
+    score_factors: tuple[ScaleFactor, ...]
     """Those behind the product."""
     is_rotated: bool
 
 
 @dataclass(slots=True)
-class _Way:
-    norm: NormFound
-    factors: list[Factor]
+class _QkPath:
+    norm: DetectedNorm
+    factors: list[ScaleFactor]
     is_rotated: bool
 
 
-def normed_logits(region: Iterable[Node], norms: Iterable[NormFound]) -> Iterator[NormedLogits]:
+def find_normed_logits(
+    region: Iterable[Node], norms: Iterable[DetectedNorm]
+) -> Iterator[NormedLogits]:
     """The attentions among the nodes of one branch whose q and k come from two of `norms`."""
     by_output = {norm.output or norm.node: norm for norm in norms}
     ordered = sorted(region, key=lambda node: node.index)
@@ -45,21 +47,25 @@ def normed_logits(region: Iterable[Node], norms: Iterable[NormFound]) -> Iterato
         operands = [a for a in node.args[:2] if isinstance(a, Node)]
         if not is_score_product(node) or len(operands) < 2:
             continue
-        q, k = (_back(operand, by_output) for operand in operands)
+        q, k = (_trace_to_norm(operand, by_output) for operand in operands)
         if q is not None and k is not None and q.norm is not k.norm:
-            behind = _own_scale(node) if node.op in ATTENTION else _behind(node, ordered)
+            behind = (
+                _attention_scale(node)
+                if node.op in ATTENTION
+                else _scales_after_product(node, ordered)
+            )
             factors = (*q.factors, *k.factors, *behind)
             yield NormedLogits(
                 node, q.norm, k.norm, factors, tuple(behind), q.is_rotated or k.is_rotated
             )
 
 
-def _back(node: Node, norms: dict[Node, NormFound]) -> _Way | None:
+def _trace_to_norm(node: Node, norms: dict[Node, DetectedNorm]) -> _QkPath | None:
     """From an operand of the product back to the norm that it comes from."""
-    factors: list[Factor] = []
+    factors: list[ScaleFactor] = []
     is_rotated = False
     while node not in norms:
-        turned = _unrotated(node)
+        turned = _match_rotary_embedding(node)
         if turned is not None:
             node, more = turned
             is_rotated = True
@@ -71,20 +77,22 @@ def _back(node: Node, norms: dict[Node, NormFound]) -> _Way | None:
         node, factor = step
         if factor is not None:
             factors.append(factor)
-    return _Way(norms[node], factors, is_rotated)
+    return _QkPath(norms[node], factors, is_rotated)
 
 
-def _unrotated(node: Node) -> tuple[Node, list[Factor]] | None:
+def _match_rotary_embedding(node: Node) -> tuple[Node, list[ScaleFactor]] | None:
     """x of x cos a + rotate(x) sin a, alone or beside the part of x that is not turned."""
     if node.op == "cat" and node.parents:
-        turned = [t for p in node.parents if (t := _unrotated(p)) is not None]
-        rest = [p for p in node.parents if _unrotated(p) is None]
-        if len(turned) == 1 and all(_whole(p) == _whole(turned[0][0]) for p in rest):
-            return _whole_node(turned[0][0]), turned[0][1]
+        turned = [t for p in node.parents if (t := _match_rotary_embedding(p)) is not None]
+        rest = [p for p in node.parents if _match_rotary_embedding(p) is None]
+        if len(turned) == 1 and all(
+            _source_values(p) == _source_values(turned[0][0]) for p in rest
+        ):
+            return _skip_views(turned[0][0]), turned[0][1]
         return None
     if node.op != "add" or len(node.parents) != 2:
         return None
-    sides = [_waved(parent) for parent in node.parents]
+    sides = [_match_rotary_product(parent) for parent in node.parents]
     if any(side is None for side in sides):
         return None
     by_wave = {side.wave: side for side in sides if side is not None}
@@ -93,39 +101,39 @@ def _unrotated(node: Node) -> tuple[Node, list[Factor]] | None:
     cos, sin = by_wave["cos"], by_wave["sin"]
     if cos.angle is not sin.angle or cos.factors != sin.factors:
         return None
-    return (cos.x, cos.factors) if _whole(cos.x) == _whole(sin.x) else None
+    return (cos.x, cos.factors) if _source_values(cos.x) == _source_values(sin.x) else None
 
 
 @dataclass(slots=True)
-class _Waved:
+class _RotaryProduct:
     """x times the cosine or sine of an angle."""
 
     x: Node
     wave: str
     angle: Node
-    factors: list[Factor]
+    factors: list[ScaleFactor]
 
 
-def _waved(node: Node) -> _Waved | None:
+def _match_rotary_product(node: Node) -> _RotaryProduct | None:
     while node.op in CASTS and node.parents:
         node = node.parents[0]
     if node.op != "mul" or len(node.parents) != 2:
         return None
     for x, table in (node.parents, node.parents[::-1]):
-        factors: list[Factor] = []
+        factors: list[ScaleFactor] = []
         while table.op not in ("cos", "sin"):
-            times = number(table.args[1]) if table.op == "mul" else None
+            times = scalar_value(table.args[1]) if table.op == "mul" else None
             if times is not None:
-                factors.append(Factor(times))
+                factors.append(ScaleFactor(times))
             elif table.op not in VIEWS and table.op not in CASTS:
                 break
             table = table.parents[0]
         else:
-            return _Waved(x, table.op, table.parents[0], factors)
+            return _RotaryProduct(x, table.op, table.parents[0], factors)
     return None
 
 
-def _whole(node: Node) -> frozenset[Node]:
+def _source_values(node: Node) -> frozenset[Node]:
     """What `node` is made of by cutting, turning signs and putting together again."""
     found: set[Node] = set()
     stack = [node]
@@ -138,24 +146,24 @@ def _whole(node: Node) -> frozenset[Node]:
     return frozenset(found)
 
 
-def _whole_node(node: Node) -> Node:
+def _skip_views(node: Node) -> Node:
     """The value that a part of features was cut from."""
     while node.parents and (node.op in VIEWS or node.op in CASTS):
         node = node.parents[0]
     return node
 
 
-def _own_scale(attention: Node) -> list[Factor]:
+def _attention_scale(attention: Node) -> list[ScaleFactor]:
     """The scale of an attention that is one operation: given, or 1 / sqrt(d)."""
     scale = attention.kwargs.get("scale")
     if scale is None:
         scale = attention.parents[0].shape[-1] ** -0.5
-    return [Factor(float(scale))]
+    return [ScaleFactor(float(scale))]
 
 
-def _behind(score: Node, ordered: list[Node]) -> list[Factor]:
+def _scales_after_product(score: Node, ordered: list[Node]) -> list[ScaleFactor]:
     """The scales between the product and what is done with it next."""
-    factors: list[Factor] = []
+    factors: list[ScaleFactor] = []
     at = score
     for node in ordered:
         if at in node.parents and node.index > at.index:

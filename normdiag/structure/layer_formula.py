@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 
 from normdiag.evidence.architecture import Scale
-from normdiag.structure.attachments import AddFacts
-from normdiag.structure.forms import NormFound
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.stack_structure import AddStructure
 
 _SHORT = {
     "layernorm": "ln",
@@ -19,35 +19,37 @@ _SHORT = {
 }
 
 
-def draw_add(facts: AddFacts, skip_scale: Scale, branch_scale: Scale) -> str:
+def format_add(facts: AddStructure, skip_scale: Scale, branch_scale: Scale) -> str:
     """One residual add as a formula of the stream x."""
     x = "x"
     prefix = ""
     if facts.skip_norms:
-        prefix = f"y = {_wrap(facts.skip_norms, 'x')}; "
+        prefix = f"y = {_format_norms(facts.skip_norms, 'x')}; "
         x = "y"
-    branch = _branch(facts, x)
-    drawn = f"{_times(skip_scale, x)} + {_scaled(branch_scale, branch)}"
-    return prefix + _wrap(facts.stream_norms, drawn)
+    branch = _format_branch(facts, x)
+    drawn = f"{_format_scaled_skip(skip_scale, x)} + {_format_scaled_branch(branch_scale, branch)}"
+    return prefix + _format_norms(facts.stream_norms, drawn)
 
 
-def _branch(facts: AddFacts, x: str) -> str:
+def _format_branch(facts: AddStructure, x: str) -> str:
     if facts.is_parallel and len(facts.output_norms) == 0:
         norms = list(facts.input_norms)
-        first = _wrap(norms[:1], x)
-        second = _wrap(norms[1:2] or norms[:1], x).replace("(", "'(" if norms[1:2] else "(", 1)
+        first = _format_norms(norms[:1], x)
+        second = _format_norms(norms[1:2] or norms[:1], x).replace(
+            "(", "'(" if norms[1:2] else "(", 1
+        )
         return f"A({first}) + M({second})"
-    inner = _wrap(facts.input_norms[:1], x)
-    return _wrap(facts.output_norms[::-1], f"F({inner})")
+    inner = _format_norms(facts.input_norms[:1], x)
+    return _format_norms(facts.output_norms[::-1], f"F({inner})")
 
 
-def _wrap(norms: Sequence[NormFound], inside: str) -> str:
+def _format_norms(norms: Sequence[DetectedNorm], inside: str) -> str:
     for norm in norms:
         inside = f"{_SHORT.get(norm.kind, 'norm')}({inside})"
     return inside
 
 
-def _times(scale: Scale, x: str) -> str:
+def _format_scaled_skip(scale: Scale, x: str) -> str:
     if scale.kind == "none" or scale.value == 1.0:
         return x
     if scale.value is not None:
@@ -55,7 +57,7 @@ def _times(scale: Scale, x: str) -> str:
     return f"a {x}"
 
 
-def _scaled(scale: Scale, branch: str) -> str:
+def _format_scaled_branch(scale: Scale, branch: str) -> str:
     if scale.kind == "none" or scale.value == 1.0:
         return branch
     if scale.kind == "learned" and scale.value is None:
@@ -65,7 +67,7 @@ def _scaled(scale: Scale, branch: str) -> str:
     return f"{scale.value:.3g} {branch}" if scale.value is not None else f"b {branch}"
 
 
-def draw_stack(drawings: Sequence[str]) -> str:
+def format_stack(drawings: Sequence[str]) -> str:
     """The drawings of all adds of a stack as one line, most frequent first."""
     ranked = [text for text, _ in Counter(drawings).most_common(3)]
     return " | ".join(ranked)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from normdiag.graph import Node
-from normdiag.structure.flow import step_back
-from normdiag.structure.forms import Normal
-from normdiag.structure.operations import CONVOLUTIONS
+from normdiag.structure.algebraic_forms import NormForm
+from normdiag.structure.aten_operations import CONVOLUTIONS
+from normdiag.structure.dataflow import step_back
 
 
 def feature_axis(branch: Node) -> int:
@@ -17,12 +17,12 @@ def feature_axis(branch: Node) -> int:
     node = branch
     permutations: list[Node] = []
     while True:
-        if isinstance(node.form, Normal) and node.form.norm.node is node:
+        if isinstance(node.form, NormForm) and node.form.norm.node is node:
             axes = node.form.norm.axes
             rank = len(node.shape)
             if node.form.norm.kind in ("batchnorm", "groupnorm"):
-                return _forward(1 - rank, permutations)
-            return _forward(axes[0], permutations)
+                return _permuted_axis(1 - rank, permutations)
+            return _permuted_axis(axes[0], permutations)
         step = step_back(node)
         if step is None:
             break
@@ -32,11 +32,11 @@ def feature_axis(branch: Node) -> int:
             return -1
         node = step[0]
     if node.op in CONVOLUTIONS and node.shape:
-        return _forward(1 - len(node.shape), permutations)
-    return _forward(-1, permutations)
+        return _permuted_axis(1 - len(node.shape), permutations)
+    return _permuted_axis(-1, permutations)
 
 
-def _forward(axis: int, permutations: list[Node]) -> int:
+def _permuted_axis(axis: int, permutations: list[Node]) -> int:
     for node in reversed(permutations):
         rank = len(node.shape)
         at = axis + rank

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from normdiag.evidence.architecture import ReadBy
+from normdiag.evidence.architecture import StreamReader
 from normdiag.graph import Graph, Node
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.operations import is_contraction
+from normdiag.structure.aten_operations import is_contraction
+from normdiag.structure.stack_structure import StackStructure
 
 
-class Readers:
+class StreamReaders:
     """Looks forward from a value of a finished forward."""
 
-    def __init__(self, graph: Graph, stacks: Iterable[StackFacts]) -> None:
+    def __init__(self, graph: Graph, stacks: Iterable[StackStructure]) -> None:
         self._children: dict[Node, list[Node]] = {}
         for node in graph:
             for parent in node.parents:
                 self._children.setdefault(parent, []).append(node)
         self._adds = {f.add.node: i for i, s in enumerate(stacks) for f in s.adds}
 
-    def read_by(self, stack: StackFacts, number: int) -> ReadBy:
+    def classify_reader(self, stack: StackStructure, number: int) -> StreamReader:
         """Who takes the last value of stack `number`."""
         if stack.final_norms:
             return "norm"

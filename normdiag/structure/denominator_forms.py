@@ -5,43 +5,51 @@ from __future__ import annotations
 from dataclasses import replace
 
 from normdiag.graph import Node
-from normdiag.structure.forms import Form, Linear, Moment, Power, Square, linear, number
+from normdiag.structure.algebraic_forms import (
+    Form,
+    LinearForm,
+    MeanForm,
+    PowerForm,
+    SquareForm,
+    linear_form,
+    scalar_value,
+)
 
 
-def squared(node: Node) -> Form | None:
-    return square_of(node.args[0])
+def match_square(node: Node) -> Form | None:
+    return square_form(node.args[0])
 
 
-def square_of(operand: Node) -> Form | None:
-    form: Form | None = linear(operand) or operand.form
-    if isinstance(form, Linear):
-        return Square(form.source, form.axes, form.is_centred, form.scale**2, form.mean)
-    if isinstance(form, Moment) and not form.is_squared:
-        return Moment(form.source, form.axes, form.scale**2, is_squared=True)
-    if isinstance(form, Power) and form.exponent == 0.5 and form.eps == 0.0:
+def square_form(operand: Node) -> Form | None:
+    form: Form | None = linear_form(operand) or operand.form
+    if isinstance(form, LinearForm):
+        return SquareForm(form.source, form.axes, form.is_centred, form.scale**2, form.mean)
+    if isinstance(form, MeanForm) and not form.is_squared:
+        return MeanForm(form.source, form.axes, form.scale**2, is_squared=True)
+    if isinstance(form, PowerForm) and form.exponent == 0.5 and form.eps == 0.0:
         return replace(form, exponent=1.0)
     return None
 
 
-def powered(node: Node) -> Form | None:
-    exponent = number(node.args[1]) if len(node.args) > 1 else None
+def match_pow(node: Node) -> Form | None:
+    exponent = scalar_value(node.args[1]) if len(node.args) > 1 else None
     if exponent == 2.0:
-        return squared(node)
+        return match_square(node)
     if exponent in (0.5, -0.5, -1.0):
-        return raised(node.args[0], exponent)
+        return raise_to_exponent(node.args[0], exponent)
     return None
 
 
-def raised(operand: Node, exponent: float) -> Power | None:
+def raise_to_exponent(operand: Node, exponent: float) -> PowerForm | None:
     form = operand.form
-    if not isinstance(form, Power):
+    if not isinstance(form, PowerForm):
         return None
     if exponent != -1.0 and (form.exponent != 1.0 or form.eps_place == "outside"):
         return None
     return replace(form, exponent=form.exponent * exponent)
 
 
-def power_times(form: Power, times: float) -> Power | None:
+def scale_power(form: PowerForm, times: float) -> PowerForm | None:
     """k (c m2 + eps)^p = (c k^(1/p) m2 + eps k^(1/p))^p."""
     if times == 1.0:
         return form
@@ -52,25 +60,25 @@ def power_times(form: Power, times: float) -> Power | None:
     return replace(form, scale=form.scale * stretch, eps=eps)
 
 
-def rooted(node: Node) -> Form | None:
-    return raised(node.args[0], 0.5)
+def match_sqrt(node: Node) -> Form | None:
+    return raise_to_exponent(node.args[0], 0.5)
 
 
-def inverse_rooted(node: Node) -> Form | None:
-    return raised(node.args[0], -0.5)
+def match_rsqrt(node: Node) -> Form | None:
+    return raise_to_exponent(node.args[0], -0.5)
 
 
-def inverted(node: Node) -> Form | None:
-    return raised(node.args[0], -1.0)
+def match_reciprocal(node: Node) -> Form | None:
+    return raise_to_exponent(node.args[0], -1.0)
 
 
-def clamped(node: Node) -> Form | None:
+def match_clamp(node: Node) -> Form | None:
     """max(s, eps): the floor under an L2 norm."""
     form = node.parents[0].form
     floor = node.args[1] if len(node.args) > 1 else node.kwargs.get("min")
-    if not isinstance(form, Power) or form.eps != 0.0:
+    if not isinstance(form, PowerForm) or form.eps != 0.0:
         return None
-    value = number(floor)
+    value = scalar_value(floor)
     if value is None and isinstance(floor, Node) and not floor.is_data and form.exponent == 0.5:
         return replace(form, eps=floor, eps_place="floor")
     if value is None or form.exponent not in (0.5, 1.0):
@@ -82,21 +90,21 @@ def clamped(node: Node) -> Form | None:
     return replace(form, eps=value, eps_place="floor")
 
 
-def rectified(node: Node) -> Form | None:
+def match_relu(node: Node) -> Form | None:
     """relu(s): no floor for what is never negative."""
     form = node.parents[0].form
-    return form if isinstance(form, Power) else None
+    return form if isinstance(form, PowerForm) else None
 
 
-def power_plus(form: Power, other: Form | None, operand: object, sign: float) -> Form | None:
-    if isinstance(other, Square) and isinstance(mean := other.source.form, Moment):
-        other = Moment(mean.source, mean.axes, other.scale * mean.scale**2, is_squared=True)
-    if isinstance(other, Moment) and other.is_squared and sign < 0:
+def add_to_power(form: PowerForm, other: Form | None, operand: object, sign: float) -> Form | None:
+    if isinstance(other, SquareForm) and isinstance(mean := other.source.form, MeanForm):
+        other = MeanForm(mean.source, mean.axes, other.scale * mean.scale**2, is_squared=True)
+    if isinstance(other, MeanForm) and other.is_squared and sign < 0:
         uncentred = form.exponent == 1.0 and not form.is_centred and form.eps == 0.0
         if uncentred and other.source is form.source:
             return replace(form, is_centred=True)  # E[x^2] - E[x]^2
         return None
-    eps: float | Node | None = number(operand)
+    eps: float | Node | None = scalar_value(operand)
     if eps is None and isinstance(operand, Node) and not operand.is_data:
         eps = operand
     if eps is None or sign < 0 or form.eps != 0.0:
@@ -108,7 +116,7 @@ def power_plus(form: Power, other: Form | None, operand: object, sign: float) ->
     return None
 
 
-def centred(x: Linear, mean: Moment, node: Node, sign: float) -> Form | None:
+def subtract_mean(x: LinearForm, mean: MeanForm, node: Node, sign: float) -> Form | None:
     same = mean.source is x.source and not mean.is_squared and not x.is_centred
     if not same or abs(mean.scale * sign + x.scale) > 1e-9 * abs(x.scale):
         return None

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from normdiag.graph import Node
-from normdiag.structure.forms import Normal, number
-from normdiag.structure.operations import (
+from normdiag.structure.algebraic_forms import NormForm, scalar_value
+from normdiag.structure.aten_operations import (
     CASTS,
     DROPOUT,
     MASKING,
@@ -18,21 +18,21 @@ from normdiag.structure.operations import (
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class ScaleFactor:
     """One scale on the way: a number, or a node that holds a learned value."""
 
     value: float | Node
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class TracedOrigin:
     """What a value is a copy of, up to views, casts, dropout, masks and the scales passed."""
 
     node: Node
-    factors: tuple[Factor, ...] = ()
+    factors: tuple[ScaleFactor, ...] = ()
 
 
-def step_back(node: Node) -> tuple[Node, Factor | None] | None:
+def step_back(node: Node) -> tuple[Node, ScaleFactor | None] | None:
     """One step back through an operation that changes places, precision or scale only."""
     op = node.op
     if not node.parents:
@@ -43,23 +43,23 @@ def step_back(node: Node) -> tuple[Node, Factor | None] | None:
     if op in VIEWS:
         return None if part_axis(node) == -1 else (first, None)
     if op in MASKING:
-        return _unmasked(node)
+        return _step_past_mask(node)
     if op == "copy":
         return node.parents[-1], None
     if op == "write":  # a part of it was written
         return first, None
     if op in ("mul", "multiply", "div", "divide"):
-        return _unscaled(node)
+        return _step_past_scale(node)
     if op == "cat":
-        return _appended(node)
-    if op == "add" and number(node.args[1]) == 0.0:  # what sum() starts from
+        return _step_past_appended_tokens(node)
+    if op == "add" and scalar_value(node.args[1]) == 0.0:  # what sum() starts from
         return first, None
     if op == "sub":
-        return _filtered(node)
+        return _step_past_filter(node)
     return None
 
 
-def _filtered(node: Node) -> tuple[Node, None] | None:
+def _step_past_filter(node: Node) -> tuple[Node, None] | None:
     """x less a fixed filter of x (a moving average): no weight writes anything."""
     x, filtered = node.args[0], node.args[1]
     if not (isinstance(x, Node) and isinstance(filtered, Node)):
@@ -72,34 +72,34 @@ def _filtered(node: Node) -> tuple[Node, None] | None:
     return (x, None) if at is x or (at.parents and x in at.parents) else None
 
 
-def _unmasked(node: Node) -> tuple[Node, Factor | None] | None:
+def _step_past_mask(node: Node) -> tuple[Node, ScaleFactor | None] | None:
     floats = [p for p in node.parents if p.is_data and p.is_floating and p.shape == node.shape]
     return (floats[0], None) if len(floats) == 1 else None
 
 
-def _unscaled(node: Node) -> tuple[Node, Factor | None] | None:
+def _step_past_scale(node: Node) -> tuple[Node, ScaleFactor | None] | None:
     a, b = node.args[0], node.args[1]
-    if isinstance(node.form, Normal) and node.form.norm.node is node:
+    if isinstance(node.form, NormForm) and node.form.norm.node is node:
         return None  # the normalisation itself
     for value, scale in ((a, b), (b, a)):
         if not isinstance(value, Node) or not value.is_data:
             continue
-        times = number(scale)
+        times = scalar_value(scale)
         if times is not None:
             if node.op.startswith("div"):
-                return (value, _factor(1.0 / times)) if value is a and times else None
-            return value, _factor(times)
+                return (value, _scale_factor(1.0 / times)) if value is a and times else None
+            return value, _scale_factor(times)
         if isinstance(scale, Node):
             if not scale.is_data:
-                return value, Factor(scale)
+                return value, ScaleFactor(scale)
             if not scale.is_floating or _is_mask(scale, value):
                 return value, None
     return None
 
 
-def _factor(times: float) -> Factor | None:
+def _scale_factor(times: float) -> ScaleFactor | None:
     """A scale of 1 (a multiplier that a configuration leaves at its default) is none."""
-    return None if times == 1.0 else Factor(times)
+    return None if times == 1.0 else ScaleFactor(times)
 
 
 def _is_mask(scale: Node, value: Node) -> bool:
@@ -117,7 +117,7 @@ def _is_mask(scale: Node, value: Node) -> bool:
     return True
 
 
-def _appended(node: Node) -> tuple[Node, Factor | None] | None:
+def _step_past_appended_tokens(node: Node) -> tuple[Node, ScaleFactor | None] | None:
     """Learned tokens beside tokens that come from the inputs."""
     data = [p for p in node.parents if p.origins]
     dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
@@ -126,17 +126,17 @@ def _appended(node: Node) -> tuple[Node, Factor | None] | None:
     return data[0], None
 
 
-def origin(node: Node) -> Origin:
+def trace_origin(node: Node) -> TracedOrigin:
     """Back through views, casts, dropout, masks and scales to the value that is carried."""
-    factors: list[Factor] = []
+    factors: list[ScaleFactor] = []
     while (step := step_back(node)) is not None:
         node, factor = step
         if factor is not None:
             factors.append(factor)
-    return Origin(node, tuple(factors))
+    return TracedOrigin(node, tuple(factors))
 
 
-def computed_from(end: Node, start: Node) -> tuple[bool, bool]:
+def trace_dependency(end: Node, start: Node) -> tuple[bool, bool]:
     """Is `end` computed from `start`, and does a contraction lie on some way between?"""
     if end is start:
         return True, False
@@ -164,7 +164,7 @@ def computed_from(end: Node, start: Node) -> tuple[bool, bool]:
     return reached, through
 
 
-def between(start: Node, end: Node) -> set[Node]:
+def nodes_between(start: Node, end: Node) -> set[Node]:
     """The nodes on the ways from `start` to `end`, both included; empty where there is none."""
     limit = start.index
     above: list[Node] = []

@@ -6,70 +6,78 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from normdiag.graph import Node
-from normdiag.structure.finals import after_last
-from normdiag.structure.flow import Factor, between, origin, step_back
-from normdiag.structure.forms import NormFound
-from normdiag.structure.layers import Layers
-from normdiag.structure.operations import ATTENTION, is_contraction, is_score_product, mixes_tokens
-from normdiag.structure.residuals import AddFound, summands
-from normdiag.structure.scales import own_factors, skip_factors
-from normdiag.structure.streams import Chain, Link, StreamFinder
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.aten_operations import (
+    ATTENTION,
+    is_contraction,
+    is_score_product,
+    mixes_tokens,
+)
+from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_origin
+from normdiag.structure.final_norms import find_final_norms
+from normdiag.structure.repeated_layers import LayerAssignment
+from normdiag.structure.residual_adds import DetectedAdd, branch_summands
+from normdiag.structure.scales import addition_factors, skip_factors
+from normdiag.structure.stream_chains import StreamChain, StreamFinder, StreamLink
 
 
 @dataclass(slots=True)
-class AddFacts:
+class AddStructure:
     """What design 3 asks of every add."""
 
-    add: AddFound
+    add: DetectedAdd
     layer: int
-    input_norms: tuple[NormFound, ...]
-    output_norms: tuple[NormFound, ...]
-    inner_norms: tuple[NormFound, ...]
-    qk_norms: tuple[NormFound, ...]
-    stream_norms: tuple[NormFound, ...]
-    skip_norms: tuple[NormFound, ...]
+    input_norms: tuple[DetectedNorm, ...]
+    output_norms: tuple[DetectedNorm, ...]
+    inner_norms: tuple[DetectedNorm, ...]
+    qk_norms: tuple[DetectedNorm, ...]
+    stream_norms: tuple[DetectedNorm, ...]
+    skip_norms: tuple[DetectedNorm, ...]
     branches: int
     is_parallel: bool
-    skip_factors: tuple[Factor, ...]
-    branch_factors: tuple[Factor, ...]
-    between_norms: tuple[NormFound, ...] = ()
+    skip_factors: tuple[ScaleFactor, ...]
+    branch_factors: tuple[ScaleFactor, ...]
+    between_norms: tuple[DetectedNorm, ...] = ()
     """On the stream between two runs of the layers, in none of them; filed under the last add."""
     is_interpolation: bool = False
     """x + a (F(x) - x): the branch takes the stream off again."""
 
 
 @dataclass(slots=True)
-class StackFacts:
+class StackStructure:
     """One chain with the facts of all its adds."""
 
-    chain: Chain
-    layers: Layers
-    adds: list[AddFacts]
-    embedding_norms: tuple[NormFound, ...]
-    final_norms: tuple[NormFound, ...]
-    regions: dict[AddFound, set[Node]]
+    chain: StreamChain
+    layers: LayerAssignment
+    adds: list[AddStructure]
+    embedding_norms: tuple[DetectedNorm, ...]
+    final_norms: tuple[DetectedNorm, ...]
+    regions: dict[DetectedAdd, set[Node]]
     """Per add: the nodes on its branch."""
 
 
-def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
+def build_stack_structure(
+    chain: StreamChain, layers: LayerAssignment, finder: StreamFinder
+) -> StackStructure:
     """Read off the facts of every add of one chain."""
-    ownership = _ownership(chain, layers)
+    ownership = _assign_link_norms(chain, layers)
     facts = [
-        _facts(add, layer, finder) for add, layer in zip(chain.adds, layers.of_add, strict=True)
+        _build_add_structure(add, layer, finder)
+        for add, layer in zip(chain.adds, layers.layer_of_add, strict=True)
     ]
-    embedding: tuple[NormFound, ...] = ()
-    between_passes: list[NormFound] = []
+    embedding: tuple[DetectedNorm, ...] = ()
+    between_passes: list[DetectedNorm] = []
     for i, link in enumerate(chain.links):
         owned_by_next = ownership[i]
         facts[i].skip_factors = skip_factors(chain.adds[i], finder)
         if i and layers.frames[0] is not None:
-            apart = [n for n in link.norms if layers.layer_of(n.node) is None]
+            apart = [n for n in link.norms if layers.find_layer(n.node) is None]
             between_passes += apart
             link = replace(link, norms=tuple(n for n in link.norms if n not in apart))
         if not link.norms:
             continue
         if i == 0:
-            inside = tuple(n for n in link.norms if layers.layer_of(n.node) is not None)
+            inside = tuple(n for n in link.norms if layers.find_layer(n.node) is not None)
             facts[0].skip_norms = inside[:1]
             embedding = tuple(n for n in link.norms if n not in inside)
         elif owned_by_next:
@@ -80,62 +88,62 @@ def attach(chain: Chain, layers: Layers, finder: StreamFinder) -> StackFacts:
         # the first layer alone has it: it makes the stream, wherever it is called
         embedding += facts[0].skip_norms
         facts[0].skip_norms = ()
-    last, final = after_last(chain, layers, finder)
+    last, final = find_final_norms(chain, layers, finder)
     facts[-1].stream_norms = last
-    for closing in _rarely_closed(facts, layers.count):
+    for closing in _rare_closing_adds(facts, layers.count):
         between_passes += closing.stream_norms
         if closing is facts[-1]:
             final = (*last, *final)
         closing.stream_norms = ()
     facts[-1].between_norms = tuple(between_passes)
     regions = {a: finder.regions[a] for a in chain.adds}
-    return StackFacts(chain, layers, facts, embedding, final, regions)
+    return StackStructure(chain, layers, facts, embedding, final, regions)
 
 
-def _rarely_closed(facts: list[AddFacts], layers: int) -> list[AddFacts]:
+def _rare_closing_adds(facts: list[AddStructure], layers: int) -> list[AddStructure]:
     """The adds after which a norm closes a layer of pre-norm adds, where most layers have none."""
     last_of = {f.layer: f for f in facts}
     closed = [f for f in last_of.values() if f.stream_norms and f.input_norms]
     return closed if 2 * len(closed) <= layers else []
 
 
-def _ownership(chain: Chain, layers: Layers) -> list[bool]:
+def _assign_link_norms(chain: StreamChain, layers: LayerAssignment) -> list[bool]:
     """Per link: do its norms run with the add after it (True) or with the one before (False)?
 
     Where both adds are in one layer, the links between layers decide.
     """
     votes = []
     for i, link in enumerate(chain.links):
-        if i and link.norms and layers.of_add[i] != layers.of_add[i - 1]:
-            at = layers.layer_of(link.norms[0].node)
-            votes.append(at == layers.of_add[i])
+        if i and link.norms and layers.layer_of_add[i] != layers.layer_of_add[i - 1]:
+            at = layers.find_layer(link.norms[0].node)
+            votes.append(at == layers.layer_of_add[i])
     if not votes and chain.links[0].norms:
         # one layer only: a norm in front of its first add, inside the layer, is the next add's
-        votes = [layers.layer_of(chain.links[0].norms[0].node) is not None]
+        votes = [layers.find_layer(chain.links[0].norms[0].node) is not None]
     majority = sum(votes) * 2 > len(votes)
     owners = []
     for i, link in enumerate(chain.links):
-        if i and link.norms and layers.of_add[i] != layers.of_add[i - 1]:
-            owners.append(layers.layer_of(link.norms[0].node) == layers.of_add[i])
+        if i and link.norms and layers.layer_of_add[i] != layers.layer_of_add[i - 1]:
+            owners.append(layers.find_layer(link.norms[0].node) == layers.layer_of_add[i])
         else:
             owners.append(majority)
     return owners
 
 
-def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
+def _build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> AddStructure:
     region = finder.regions[add]
-    outputs: list[NormFound] = []
-    factors = own_factors(add)
+    outputs: list[DetectedNorm] = []
+    factors = addition_factors(add)
     terms: list[Node] = []
     is_interpolation = False
     for branch in add.branches:
-        end = _branch_end(branch, add.root, finder)
+        end = _trace_branch_end(branch, add.root, finder)
         outputs += [n for n in end.norms if n.node in region]
         factors += end.factors
-        is_interpolation = is_interpolation or end.takes_off
-        summed = summands(end.node, add.root)
+        is_interpolation = is_interpolation or end.subtracts_stream
+        summed = branch_summands(end.node, add.root)
         if len(summed) > 1:
-            ends = [_branch_end(term, add.root, finder) for term in summed]
+            ends = [_trace_branch_end(term, add.root, finder) for term in summed]
             outputs += [n for e in ends for n in e.norms if n.node in region]
         terms += summed
     inside = [n for n in finder.norm_of.values() if n.node in region and n not in outputs]
@@ -143,26 +151,26 @@ def _facts(add: AddFound, layer: int, finder: StreamFinder) -> AddFacts:
     rest = [n for n in inside if n not in inputs]
     qk = [n for n in rest if _is_qk(n, region)]
     inner = [n for n in rest if n not in qk]
-    count, parallel = _branches(terms, add)
-    return AddFacts(
+    count, parallel = _count_branches(terms, add)
+    return AddStructure(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
         count, parallel, (), tuple(factors), is_interpolation=is_interpolation,
     )  # fmt: skip
 
 
 @dataclass(slots=True)
-class _End:
+class _BranchEnd:
     """How a branch ends: the norms and scales that its output goes through last."""
 
     node: Node
-    norms: list[NormFound] = field(default_factory=list)
-    factors: list[Factor] = field(default_factory=list)
-    takes_off: bool = False
+    norms: list[DetectedNorm] = field(default_factory=list)
+    factors: list[ScaleFactor] = field(default_factory=list)
+    subtracts_stream: bool = False
     """It ends in less the stream itself."""
 
 
-def _branch_end(branch: Node, root: Node, finder: StreamFinder) -> _End:
-    end = _End(branch)
+def _trace_branch_end(branch: Node, root: Node, finder: StreamFinder) -> _BranchEnd:
+    end = _BranchEnd(branch)
     while True:
         node = end.node
         norm = finder.norm_by_output.get(node) or finder.norm_of.get(node)
@@ -175,23 +183,27 @@ def _branch_end(branch: Node, root: Node, finder: StreamFinder) -> _End:
             end.node, factor = step
             if factor is not None:
                 end.factors.append(factor)
-        elif node.op == "sub" and len(node.parents) == 2 and origin(node.parents[1]).node is root:
-            end.takes_off = True
+        elif (
+            node.op == "sub"
+            and len(node.parents) == 2
+            and trace_origin(node.parents[1]).node is root
+        ):
+            end.subtracts_stream = True
             end.node = node.parents[0]
         else:
             return end
 
 
-def _reads_stream(norm: NormFound, add: AddFound) -> bool:
+def _reads_stream(norm: DetectedNorm, add: DetectedAdd) -> bool:
     """Whether no contraction lies between the stream and the norm."""
-    start = origin(norm.source).node
+    start = trace_origin(norm.source).node
     if start is add.root:
         return True
-    way = between(add.root, start)
+    way = nodes_between(add.root, start)
     return bool(way) and not any(is_contraction(n) for n in way if n is not add.root)
 
 
-def _is_qk(norm: NormFound, region: set[Node]) -> bool:
+def _is_qk(norm: DetectedNorm, region: set[Node]) -> bool:
     """Whether the norm's output meets a product of tokens with tokens before any weight does."""
     if norm.kind == "batchnorm":
         return False
@@ -207,18 +219,18 @@ def _is_qk(norm: NormFound, region: set[Node]) -> bool:
     return False
 
 
-def _branches(terms: Sequence[Node], add: AddFound) -> tuple[int, bool]:
+def _count_branches(terms: Sequence[Node], add: DetectedAdd) -> tuple[int, bool]:
     """How many branches are summed, and whether they differ in kind.
 
     Sums of like branches (shared and routed experts) are one branch.
     """
     if len(terms) < 2:
         return 1, False
-    kinds = [any(map(mixes_tokens, between(add.root, t) - {add.root})) for t in terms]
+    kinds = [any(map(mixes_tokens, nodes_between(add.root, t) - {add.root})) for t in terms]
     if all(kinds) or not any(kinds):
         return max(1, len(add.branches)), False
     mixing = sum(kinds)
     return max(len(add.branches), mixing + 1), True
 
 
-__all__ = ["AddFacts", "Link", "StackFacts", "attach"]
+__all__ = ["AddStructure", "StackStructure", "StreamLink", "build_stack_structure"]

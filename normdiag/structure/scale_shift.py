@@ -9,37 +9,44 @@ from __future__ import annotations
 from dataclasses import replace
 
 from normdiag.graph import Node
-from normdiag.structure.forms import Form, Half, Moment, Normal, NormFound, Power
+from normdiag.structure.algebraic_forms import (
+    DetectedNorm,
+    Form,
+    MeanForm,
+    NormForm,
+    PowerForm,
+    ScaleShiftTerm,
+)
 
-Side = tuple[Node, Form | None]
+Operand = tuple[Node, Form | None]
 
 
-def mean_half(mean: Moment, s: Power, gain: Node | None) -> Form | None:
+def match_mean_term(mean: MeanForm, s: PowerForm, gain: Node | None) -> Form | None:
     """mean(x) a."""
     fits = mean.source is s.source and mean.axes == s.axes and not mean.is_squared
     if not fits or mean.scale != 1.0 or s.exponent != -0.5 or not s.is_centred:
         return None
-    return Half(_awaited(s), "mean", gain)
+    return ScaleShiftTerm(_build_pending_norm(s), "mean", gain)
 
 
-def halves_added(node: Node, left: Side, right: Side, sign: float) -> Form | None:
+def combine_terms(node: Node, left: Operand, right: Operand, sign: float) -> Form | None:
     """bias - mean(x) a, x a - mean(x) a or x a + (bias - mean(x) a)."""
     (a, first), (_, second) = left, right
-    if isinstance(second, Half) and second.side == "mean" and sign < 0:
-        if isinstance(first, Half):
-            return _completed(node, first, second)
+    if isinstance(second, ScaleShiftTerm) and second.term == "mean" and sign < 0:
+        if isinstance(first, ScaleShiftTerm):
+            return _complete_norm(node, first, second)
         is_bias = not a.is_data and a.is_floating
         return replace(second, side="shift", bias=a) if is_bias else None
-    if isinstance(first, Half) and isinstance(second, Half) and sign > 0:
-        value, shift = (first, second) if first.side == "value" else (second, first)
-        return _completed(node, value, shift) if shift.side == "shift" else None
+    if isinstance(first, ScaleShiftTerm) and isinstance(second, ScaleShiftTerm) and sign > 0:
+        value, shift = (first, second) if first.term == "value" else (second, first)
+        return _complete_norm(node, value, shift) if shift.term == "shift" else None
     return None
 
 
-def _completed(node: Node, value: Half, other: Half) -> Form | None:
+def _complete_norm(node: Node, value: ScaleShiftTerm, other: ScaleShiftTerm) -> Form | None:
     norm = value.norm
     same = (
-        value.side == "value"
+        value.term == "value"
         and value.gain is other.gain
         and norm.source is other.norm.source
         and (norm.axes, norm.eps, norm.variance_scale)
@@ -50,11 +57,11 @@ def _completed(node: Node, value: Half, other: Half) -> Form | None:
     norm.gains = [] if value.gain is None else [value.gain]
     norm.biases = [] if other.bias is None else [other.bias]
     norm.output = node
-    return Normal(norm)
+    return NormForm(norm)
 
 
-def _awaited(s: Power) -> NormFound:
-    return NormFound(
+def _build_pending_norm(s: PowerForm) -> DetectedNorm:
+    return DetectedNorm(
         node=s.source,
         source=s.source,
         kind="layernorm",

@@ -5,37 +5,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from normdiag.graph import Graph, Node
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.flow import origin
+from normdiag.structure.dataflow import trace_origin
+from normdiag.structure.stack_structure import StackStructure
 
 _FEATURE_RANK = 3
 """Floating inputs of so many axes hold features; attention masks have two, or are not floating."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lookup:
+class TokenLookup:
     """One input by which rows of a table are picked, as it is."""
 
     name: str
     """Of the input."""
-    rows: int
+    table_rows: int
     """Of the table."""
 
 
-def lookups(graph: Graph) -> tuple[Lookup, ...]:
+def find_token_lookups(graph: Graph) -> tuple[TokenLookup, ...]:
     """Every input that is looked up in a learned table, in the order of the forward."""
-    found: dict[Lookup, None] = {}
+    found: dict[TokenLookup, None] = {}
     for node in graph:
-        table, ids = _operands(node)
+        table, ids = _lookup_operands(node)
         if table is None or ids is None:
             continue
-        given = origin(ids).node
+        given = trace_origin(ids).node
         if given.op == "input" and given.name is not None:
-            found[Lookup(given.name, table.shape[0])] = None
+            found[TokenLookup(given.name, table.shape[0])] = None
     return tuple(found)
 
 
-def _operands(node: Node) -> tuple[Node | None, Node | None]:
+def _lookup_operands(node: Node) -> tuple[Node | None, Node | None]:
     """Table and ids of `embedding(table, ids)` and of `table[ids]`."""
     if node.op not in ("embedding", "index") or len(node.args) < 2:
         return None, None
@@ -48,7 +48,7 @@ def _operands(node: Node) -> tuple[Node | None, Node | None]:
     return table, ids
 
 
-def reads_a_source(graph: Graph, stacks: list[StackFacts]) -> bool:
+def has_cross_input(graph: Graph, stacks: list[StackStructure]) -> bool:
     """Whether the last stack's branches read an input that its stream does not begin from, as a
     decoder reads what an encoder makes of its source: features, or ids that are looked up."""
     if not stacks:
@@ -56,7 +56,7 @@ def reads_a_source(graph: Graph, stacks: list[StackFacts]) -> bool:
     last = max(stacks, key=lambda stack: stack.adds[-1].add.index)
     begun = last.chain.links[0].source.origins
     read = last.adds[-1].add.node.origins & ~begun
-    looked_up = {lookup.name for lookup in lookups(graph)}
+    looked_up = {lookup.name for lookup in find_token_lookups(graph)}
     inputs = [node for node in graph if node.op == "input"]
     return any(
         node.origins & read

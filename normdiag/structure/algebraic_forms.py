@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from normdiag.graph import Frame, Node
-from normdiag.structure.operations import CASTS, RESHAPES
+from normdiag.structure.aten_operations import CASTS, RESHAPES
 
 EpsPlace = Literal["inside", "outside", "floor"]
 
 
 @dataclass(frozen=True, slots=True)
-class Linear:
+class LinearForm:
     source: Node
     axes: tuple[int, ...] = ()
     is_centred: bool = False
@@ -35,7 +35,7 @@ class Linear:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class MeanForm:
     source: Node
     axes: tuple[int, ...]
     scale: float = 1.0
@@ -44,7 +44,7 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Square:
+class SquareForm:
     source: Node
     axes: tuple[int, ...]
     is_centred: bool
@@ -53,7 +53,7 @@ class Square:
 
 
 @dataclass(frozen=True, slots=True)
-class Power:
+class PowerForm:
     source: Node
     axes: tuple[int, ...]
     is_centred: bool
@@ -67,13 +67,13 @@ class Power:
 
 
 @dataclass(frozen=True, slots=True)
-class Tanh:
+class TanhForm:
     source: Node
     alpha: Node
 
 
 @dataclass(slots=True, eq=False)
-class NormFound:
+class DetectedNorm:
     """One norm as it was found. y = gain * z / s + bias, z = x or x - mean(x)."""
 
     node: Node
@@ -97,7 +97,7 @@ class NormFound:
     mean: Node | None = None
     """The mean that was subtracted, where it is a node of its own."""
     groups: int = 1
-    fused: bool = False
+    is_fused: bool = False
     running_mean: Node | None = None
     running_var: Node | None = None
     alpha: Node | None = None
@@ -108,82 +108,91 @@ class NormFound:
 
 
 @dataclass(frozen=True, slots=True)
-class Normal:
-    norm: NormFound
+class NormForm:
+    norm: DetectedNorm
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
-    of: Linear | Power
+class GainedForm:
+    form: LinearForm | PowerForm
     gain: Node
 
 
 @dataclass(frozen=True, slots=True)
-class Half:
-    norm: NormFound
+class ScaleShiftTerm:
+    norm: DetectedNorm
     """Being put together: x times its inverse deviation is what is measured."""
-    side: Literal["value", "mean", "shift"]
+    term: Literal["value", "mean", "shift"]
     """x a, mean(x) a, bias - mean(x) a."""
     gain: Node | None
     bias: Node | None = None
 
 
-Form = Linear | Moment | Square | Power | Tanh | Normal | Weighted | Half
+Form = (
+    LinearForm
+    | MeanForm
+    | SquareForm
+    | PowerForm
+    | TanhForm
+    | NormForm
+    | GainedForm
+    | ScaleShiftTerm
+)
 
 
-def base(node: Node) -> Node:
+def uncast_value(node: Node) -> Node:
     """`node` before casts and copies: the value that is normalised, in its own dtype."""
-    while node.parents and (node.op in CASTS or keeps_places(node)):
+    while node.parents and (node.op in CASTS or preserves_layout(node)):
         node = node.parents[0]
     return node
 
 
-def keeps_places(node: Node) -> bool:
+def preserves_layout(node: Node) -> bool:
     """A view of the same shape in the same order of axes, as einsum makes them."""
     if node.op == "permute":
         return list(node.args[1]) == list(range(len(node.shape)))
     return node.op in RESHAPES and node.shape == node.parents[0].shape
 
 
-def linear(node: Node) -> Linear | None:
+def linear_form(node: Node) -> LinearForm | None:
     """Every data tensor is the plain linear form of itself, unless it is a statistic."""
     form = node.form
-    if isinstance(form, Linear):
+    if isinstance(form, LinearForm):
         return form
-    if isinstance(form, (Power, Square, Half)):
+    if isinstance(form, (PowerForm, SquareForm, ScaleShiftTerm)):
         return None
-    if isinstance(form, Moment) and -1 in form.axes:
+    if isinstance(form, MeanForm) and -1 in form.axes:
         return None  # over other axes a mean may be what is normalised: tokens that were pooled
-    if isinstance(form, Weighted) and isinstance(form.of, Power):
+    if isinstance(form, GainedForm) and isinstance(form.form, PowerForm):
         return None
-    return Linear(base(node)) if node.is_data and node.is_floating else None
+    return LinearForm(uncast_value(node)) if node.is_data and node.is_floating else None
 
 
-def form_of(operand: Any) -> Form | None:
+def operand_form(operand: Any) -> Form | None:
     """The form of an operand, plain linear where nothing more is known."""
     if not isinstance(operand, Node):
         return None
     form: Form | None = operand.form
-    return form if form is not None else linear(operand)
+    return form if form is not None else linear_form(operand)
 
 
-def number(operand: Any) -> float | None:
+def scalar_value(operand: Any) -> float | None:
     """A scalar operand, else None."""
     if isinstance(operand, bool) or not isinstance(operand, (int, float)):
         return None
     return float(operand)
 
 
-def unscaled(node: Node) -> tuple[Node, float]:
+def split_scale(node: Node) -> tuple[Node, float]:
     """`node` is `times` an earlier value."""
     if node.op in ("mul", "div") and len(node.parents) == 1:
-        times = number(node.args[1])
+        times = scalar_value(node.args[1])
         if times:
-            return base(node.parents[0]), times if node.op == "mul" else 1.0 / times
+            return uncast_value(node.parents[0]), times if node.op == "mul" else 1.0 / times
     return node, 1.0
 
 
-def axes_of(node: Node, dims: Any) -> tuple[int, ...]:
+def reduced_axes(node: Node, dims: Any) -> tuple[int, ...]:
     """Reduced axes counted from the end; all of them where none is given."""
     rank = len(node.shape)
     if dims is None or dims == []:
@@ -193,7 +202,7 @@ def axes_of(node: Node, dims: Any) -> tuple[int, ...]:
     return tuple(sorted(d if d < 0 else d - rank for d in dims))
 
 
-def count_of(node: Node, axes: tuple[int, ...]) -> int:
+def reduced_count(node: Node, axes: tuple[int, ...]) -> int:
     """How many elements one reduction takes in."""
     count = 1
     for axis in axes:
@@ -201,7 +210,7 @@ def count_of(node: Node, axes: tuple[int, ...]) -> int:
     return count
 
 
-def norm_parameters(norms: list[NormFound]) -> set[str]:
+def norm_parameter_names(norms: list[DetectedNorm]) -> set[str]:
     """The names of the parameters that gains and biases derive from."""
     names: set[str] = set()
     stack = [p for n in norms for p in (*n.gains, *n.biases) if isinstance(p, Node)]

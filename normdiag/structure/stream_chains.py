@@ -12,40 +12,40 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from normdiag.graph import Node
-from normdiag.structure.features import feature_axis
-from normdiag.structure.flow import Factor, between, computed_from, step_back
-from normdiag.structure.forms import NormFound
-from normdiag.structure.operations import ATTENTION, CASTS, VIEWS, is_contraction
-from normdiag.structure.residuals import AddFound, operands_of
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
+from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_dependency
+from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class StreamLink:
     """What lies between a value of the stream and the value that it came from."""
 
     source: Node
     """The add (or the start of the stream) that the value comes from."""
-    norms: tuple[NormFound, ...]
+    norms: tuple[DetectedNorm, ...]
     """Norms passed, latest first."""
-    factors: tuple[Factor, ...]
-    foreign: tuple[AddFound, ...] = ()
+    factors: tuple[ScaleFactor, ...]
+    passed_adds: tuple[DetectedAdd, ...] = ()
     """Adds of no stack of this chain that were passed on the way, latest first."""
 
 
 @dataclass(slots=True)
-class Chain:
+class StreamChain:
     """One stream: its adds in order, and what leads into each."""
 
-    adds: list[AddFound]
-    links: list[Link]
+    adds: list[DetectedAdd]
+    links: list[StreamLink]
     """links[i] leads into adds[i].skip."""
 
     @property
     def width(self) -> int:
-        return width_of(self.adds[-1])
+        return stream_width(self.adds[-1])
 
 
-def width_of(add: AddFound) -> int:
+def stream_width(add: DetectedAdd) -> int:
     """How many features the stream has, on whichever axis they lie."""
     return add.node.shape[feature_axis(add.branches[-1])]
 
@@ -56,87 +56,90 @@ class StreamFinder:
     def __init__(
         self,
         nodes: Iterable[Node],
-        adds: Iterable[AddFound],
-        norms: Iterable[NormFound],
+        adds: Iterable[DetectedAdd],
+        norms: Iterable[DetectedNorm],
         mixed: Mapping[Node, Node],
     ) -> None:
         self._mixed = mixed
         self.norm_of = {n.node: n for n in norms}
         self.norm_by_output = {n.output: n for n in norms if n.output is not None}
-        self._joins_seen: dict[Node, Node | None] = {}
-        self.adds: list[AddFound] = []
-        self.by_node: dict[Node, AddFound] = {}
-        scores = _scores(nodes)
+        self._join_operands: dict[Node, Node | None] = {}
+        self.adds: list[DetectedAdd] = []
+        self.by_node: dict[Node, DetectedAdd] = {}
+        scores = _find_score_nodes(nodes)
         for add in adds:
-            if not add.is_absorbed and add.node not in scores and not self._is_injection(add):
+            if not add.is_continued and add.node not in scores and not self._is_injection(add):
                 self.adds.append(add)
                 self.by_node[add.node] = add
-                self._joins_seen.clear()
-        self.regions = {a: self._region(a) for a in self.adds}
-        self.enclosing = self._enclosing()
-        self.placed: set[AddFound] = set()
+                self._join_operands.clear()
+        self.regions = {a: self._branch_nodes(a) for a in self.adds}
+        self.enclosing_add = self._find_enclosing_adds()
+        self.stack_adds: set[DetectedAdd] = set()
         """The adds that belong to a stack."""
 
-    def chains(self) -> list[Chain]:
+    def find_chains(self) -> list[StreamChain]:
         """All chains, longest first where they compete, in the order of the forward."""
-        links = {a: self.trace(a.skip) for a in self.adds}
-        length: dict[AddFound, int] = {}
-        before: dict[AddFound, AddFound | None] = {}
+        links = {a: self.trace_link(a.skip) for a in self.adds}
+        length: dict[DetectedAdd, int] = {}
+        before: dict[DetectedAdd, DetectedAdd | None] = {}
         for add in self.adds:  # in topological order
             previous = self.by_node.get(links[add].source)
-            if previous is not None and not self._joins(previous, add):
+            if previous is not None and not self._continues_chain(previous, add):
                 previous = None
             before[add] = previous
             length[add] = 1 + (length[previous] if previous is not None else 0)
         free = set(self.adds)
         chains = []
         for tail in sorted(self.adds, key=lambda a: (-length[a], a.index)):
-            path: list[AddFound] = []
-            at: AddFound | None = tail
+            path: list[DetectedAdd] = []
+            at: DetectedAdd | None = tail
             while at is not None and at in free:
                 path.append(at)
                 free.discard(at)
                 at = before[at]
             if path:
                 path.reverse()
-                chains.append(Chain(path, [links[a] for a in path]))
+                chains.append(StreamChain(path, [links[a] for a in path]))
         return sorted(chains, key=lambda c: c.adds[0].index)
 
-    def without_inner(self, adds: list[AddFound]) -> list[AddFound]:
+    def drop_inner_adds_by_line(self, adds: list[DetectedAdd]) -> list[DetectedAdd]:
         """Without the leading adds that, wherever else they run, lie on a branch of these adds.
 
         A first layer that begins the stream with its branch's output has no add of its own there.
         """
         own = set(adds)
         lines = Counter(a.node.line for a in adds)
-        inner = {a.node.line for a, holder in self.enclosing.items() if holder in own}
+        inner = {a.node.line for a, holder in self.enclosing_add.items() if holder in own}
         inner -= {None} | {line for line, count in lines.items() if count > 1}
         start = 0
         for add, after in pairwise(adds):
-            if add.node.line not in inner or after.node.frame not in add.node.frame.chain()[:-1]:
+            if (
+                add.node.line not in inner
+                or after.node.frame not in add.node.frame.enclosing_frames()[:-1]
+            ):
                 break
             start += 1
         return adds[start:]
 
-    def part(self, chain: Chain, adds: list[AddFound]) -> Chain:
+    def extract_chain(self, chain: StreamChain, adds: list[DetectedAdd]) -> StreamChain:
         """The chain of `adds` alone: links run through the others' skips."""
         kept = {a.node for a in adds}
         links = []
         for add in adds:
-            link = self.trace(add.skip)
+            link = self.trace_link(add.skip)
             norms, factors, foreign = [*link.norms], [*link.factors], []
             while link.source in self.by_node and link.source not in kept:
                 foreign.append(self.by_node[link.source])
-                link = self.trace(foreign[-1].skip)
+                link = self.trace_link(foreign[-1].skip)
                 norms += link.norms
                 factors += link.factors
-            links.append(Link(link.source, tuple(norms), tuple(factors), tuple(foreign)))
-        return Chain(adds, links)
+            links.append(StreamLink(link.source, tuple(norms), tuple(factors), tuple(foreign)))
+        return StreamChain(adds, links)
 
-    def trace(self, node: Node) -> Link:
+    def trace_link(self, node: Node) -> StreamLink:
         """Back through copies, scales and norms to an add or to where the stream begins."""
-        norms: list[NormFound] = []
-        factors: list[Factor] = []
+        norms: list[DetectedNorm] = []
+        factors: list[ScaleFactor] = []
         while node not in self.by_node:
             norm = self.norm_by_output.get(node) or self.norm_of.get(node)
             if norm is not None:
@@ -146,9 +149,9 @@ class StreamFinder:
             if node in self._mixed:
                 node = self._mixed[node]
                 continue
-            step = step_back(node) or _gated(node)
+            step = step_back(node) or _step_past_gate(node)
             if step is None:
-                joined = self._joined(node)
+                joined = self._join_operand(node)
                 if joined is None:
                     break
                 node = joined
@@ -156,55 +159,55 @@ class StreamFinder:
             node, factor = step
             if factor is not None:
                 factors.append(factor)
-        return Link(node, tuple(norms), tuple(factors))
+        return StreamLink(node, tuple(norms), tuple(factors))
 
-    def _is_injection(self, add: AddFound) -> bool:
+    def _is_injection(self, add: DetectedAdd) -> bool:
         """Something older added to the stream (a position embedding, an earlier stage): what looks
         like the branch is the stream itself, and began elsewhere."""
         return all(
-            self.trace(b).source in self.by_node
-            and not computed_from(self._beginning(b), add.root)[0]
+            self.trace_link(b).source in self.by_node
+            and not trace_dependency(self._stream_start(b), add.root)[0]
             for b in add.branches
         )
 
-    def _beginning(self, node: Node) -> Node:
+    def _stream_start(self, node: Node) -> Node:
         """Where the stream that `node` is a value of begins."""
-        source = self.trace(node).source
+        source = self.trace_link(node).source
         while source in self.by_node:
-            source = self.trace(self.by_node[source].skip).source
+            source = self.trace_link(self.by_node[source].skip).source
         return source
 
-    def _joined(self, node: Node) -> Node | None:
+    def _join_operand(self, node: Node) -> Node | None:
         """Through an addition of something else to the stream (another stream, a bias)."""
-        if node not in self._joins_seen:
-            pair = operands_of(node) or ()
+        if node not in self._join_operands:
+            pair = addition_operands(node) or ()
             operands = pair[:1] if node.op == "sub" else pair
-            sources = {o: self.trace(o).source for o in operands}
+            sources = {o: self.trace_link(o).source for o in operands}
             carriers = [o for o, source in sources.items() if source in self.by_node]
-            self._joins_seen[node] = max(carriers, key=lambda o: sources[o].index, default=None)
-        return self._joins_seen[node]
+            self._join_operands[node] = max(carriers, key=lambda o: sources[o].index, default=None)
+        return self._join_operands[node]
 
-    def _region(self, add: AddFound) -> set[Node]:
+    def _branch_nodes(self, add: DetectedAdd) -> set[Node]:
         inside: set[Node] = set()
         for branch in add.branches:
-            inside |= between(add.root, branch)
+            inside |= nodes_between(add.root, branch)
         inside.discard(add.root)
         return inside
 
-    def _enclosing(self) -> dict[AddFound, AddFound | None]:
+    def _find_enclosing_adds(self) -> dict[DetectedAdd, DetectedAdd | None]:
         """The innermost add on whose branch each add lies."""
-        inner: dict[AddFound, AddFound | None] = {}
+        inner: dict[DetectedAdd, DetectedAdd | None] = {}
         for add in self.adds:
             holders = [h for h in self.adds if h is not add and add.node in self.regions[h]]
             inner[add] = min(holders, key=lambda h: len(self.regions[h])) if holders else None
         return inner
 
-    def _joins(self, previous: AddFound, add: AddFound) -> bool:
-        alike = previous.node.shape == add.node.shape or width_of(previous) == width_of(add)
-        return alike and self.enclosing[previous] is self.enclosing[add]
+    def _continues_chain(self, previous: DetectedAdd, add: DetectedAdd) -> bool:
+        alike = previous.node.shape == add.node.shape or stream_width(previous) == stream_width(add)
+        return alike and self.enclosing_add[previous] is self.enclosing_add[add]
 
 
-def _gated(node: Node) -> tuple[Node, None] | None:
+def _step_past_gate(node: Node) -> tuple[Node, None] | None:
     """A value times a gate between 0 and 1 that is computed from data: the value goes on."""
     if node.op != "mul" or len(node.parents) != 2:
         return None
@@ -216,21 +219,21 @@ def _gated(node: Node) -> tuple[Node, None] | None:
     return None
 
 
-def _scores(nodes: Iterable[Node]) -> set[Node]:
+def _find_score_nodes(nodes: Iterable[Node]) -> set[Node]:
     """Additions that make attention scores: a softmax, or an attention's mask, meets them before
     any contraction does."""
     scores: set[Node] = set()
     for node in nodes:
         if node.op in ("_softmax", "softmax", "_safe_softmax"):
-            _mark(node.parents[0], scores)
+            _mark_score_nodes(node.parents[0], scores)
         elif node.op in ATTENTION:
             for operand in (*node.args[3:], *node.kwargs.values()):
                 if isinstance(operand, Node) and operand.is_floating:
-                    _mark(operand, scores)
+                    _mark_score_nodes(operand, scores)
     return scores
 
 
-def _mark(node: Node, scores: set[Node]) -> None:
+def _mark_score_nodes(node: Node, scores: set[Node]) -> None:
     stack = [node]
     while stack:
         at = stack.pop()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 
 from normdiag.graph import Frame, Graph
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.forms import NormFound
-from normdiag.structure.operations import is_contraction
-from normdiag.structure.residuals import AddFound
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.aten_operations import is_contraction
+from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.stack_structure import StackStructure
 
 
-def norm_ids(graph: Graph, norms: list[NormFound]) -> dict[NormFound, str]:
+def norm_ids(graph: Graph, norms: list[DetectedNorm]) -> dict[DetectedNorm, str]:
     """One id per call of each norm: "path", from the second call on "path@1"; or "path/norm#k"."""
     per_frame = Counter(n.node.frame for n in norms)
-    busy = _busy_frames(graph)
+    busy = _composite_frames(graph)
     numbered: Counter[str] = Counter()
     ids = {}
     for norm in norms:
@@ -27,7 +27,7 @@ def norm_ids(graph: Graph, norms: list[NormFound]) -> dict[NormFound, str]:
     return ids
 
 
-def _busy_frames(graph: Graph) -> set[Frame]:
+def _composite_frames(graph: Graph) -> set[Frame]:
     """Frames that do more than normalise: they contract, or call other modules."""
     busy: set[Frame] = set()
     for node in graph:
@@ -38,7 +38,7 @@ def _busy_frames(graph: Graph) -> set[Frame]:
     return busy
 
 
-def add_ids(stacks: list[StackFacts]) -> dict[AddFound, str]:
+def add_ids(stacks: list[StackStructure]) -> dict[DetectedAdd, str]:
     """ "<module>/add#k", k in order over the forward."""
     found = [
         (facts.add, module.path)
@@ -53,7 +53,7 @@ def add_ids(stacks: list[StackFacts]) -> dict[AddFound, str]:
     return ids
 
 
-def stack_ids(stacks: list[StackFacts]) -> list[str]:
+def stack_ids(stacks: list[StackStructure]) -> list[str]:
     """The module path of the repeated layers; "@n" where two stacks share one."""
     seen: Counter[str] = Counter()
     ids = []

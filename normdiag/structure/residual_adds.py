@@ -10,15 +10,21 @@ from math import prod
 from typing import Any
 
 from normdiag.graph import Node
-from normdiag.structure.flow import Factor, Origin, computed_from, origin, step_back
-from normdiag.structure.forms import number
-from normdiag.structure.operations import is_score_product
+from normdiag.structure.algebraic_forms import scalar_value
+from normdiag.structure.aten_operations import is_score_product
+from normdiag.structure.dataflow import (
+    ScaleFactor,
+    TracedOrigin,
+    step_back,
+    trace_dependency,
+    trace_origin,
+)
 
 ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
 
 @dataclass(slots=True, eq=False)
-class AddFound:
+class DetectedAdd:
     """y = x + u_1 + .. : one write-back, of one or more aten additions."""
 
     node: Node
@@ -32,12 +38,12 @@ class AddFound:
     root: Node
     """What x is a copy of."""
     sign: float = 1.0
-    absorbed: AddFound | None = None
+    continued_add: DetectedAdd | None = None
     """The earlier addition that this one continues: (x + u_1) + u_2."""
-    is_absorbed: bool = False
+    is_continued: bool = False
     is_mixed: bool = False
     """x was not carried as it is: the lanes of the stream were mixed."""
-    skip_factors: tuple[Factor, ...] = ()
+    skip_factors: tuple[ScaleFactor, ...] = ()
 
     @property
     def index(self) -> int:
@@ -48,106 +54,118 @@ _LONGEST_DELAY = 8
 """How many adds a branch may be late."""
 
 
-class AddFinder:
+class ResidualAddDetector:
     """Collects residual adds as they run."""
 
     def __init__(self) -> None:
-        self.adds: list[AddFound] = []
-        self.plain: list[Node] = []
+        self.adds: list[DetectedAdd] = []
+        self.plain_additions: list[Node] = []
         """Additions of two data values of one shape that are not residual adds."""
-        self.mixed: dict[Node, Node] = {}
+        self.mixed_lanes: dict[Node, Node] = {}
         """A product that mixes the lanes of a stream -> the stream."""
-        self._by_node: dict[Node, AddFound] = {}
+        self._by_node: dict[Node, DetectedAdd] = {}
 
-    def read(self, node: Node) -> AddFound | None:
+    def detect_add(self, node: Node) -> DetectedAdd | None:
         """The residual add that `node` is, if any."""
-        operands = operands_of(node)
+        operands = addition_operands(node)
         if operands is None:
             return None
         a, b = operands
         for i, (skip, branch) in enumerate(((a, b), (b, a))):
-            found = self._residual(node, skip, branch, i)
+            found = self._match_residual(node, skip, branch, i)
             if found is not None:
                 self.adds.append(found)
                 self._by_node[node] = found
                 return found
         if a.is_data and b.is_data:
-            self.plain.append(node)
+            self.plain_additions.append(node)
         return None
 
-    def _residual(self, node: Node, skip: Node, branch: Node, i: int) -> AddFound | None:
+    def _match_residual(self, node: Node, skip: Node, branch: Node, i: int) -> DetectedAdd | None:
         if skip.shape != node.shape or branch.shape[-1:] != node.shape[-1:]:
             return None
         if node.op == "sub" and (i == 1 or step_back(node) is not None):
             return None  # u - x takes the stream off; x less a filter of x writes nothing
-        start = origin(skip)
-        is_derived, is_contracted = computed_from(branch, start.node)
+        start = trace_origin(skip)
+        is_derived, is_contracted = trace_dependency(branch, start.node)
         if is_contracted:
-            return AddFound(
-                node, skip, [branch], i, start.node, _sign(node, i), skip_factors=start.factors
+            return DetectedAdd(
+                node,
+                skip,
+                [branch],
+                i,
+                start.node,
+                _branch_sign(node, i),
+                skip_factors=start.factors,
             )
         if is_derived:
             return None
         return (
-            self._continued(node, start, branch, i)
-            or self._delayed(node, skip, branch, i)
-            or self._mixed(node, start.node, branch, i)
+            self._match_continuation(node, start, branch, i)
+            or self._match_delayed_branch(node, skip, branch, i)
+            or self._match_mixed_lanes(node, start.node, branch, i)
         )
 
-    def _mixed(self, node: Node, mixed: Node, branch: Node, i: int) -> AddFound | None:
+    def _match_mixed_lanes(
+        self, node: Node, mixed: Node, branch: Node, i: int
+    ) -> DetectedAdd | None:
         """Lanes of a stream, mixed by a small matrix before the branch is added to each."""
         if not is_score_product(mixed):
             return None
         for lanes in mixed.parents:
-            at = origin(lanes).node
+            at = trace_origin(lanes).node
             same_size = prod(lanes.shape) == prod(node.shape)
-            if len(node.shape) > 3 and same_size and computed_from(branch, at)[1]:
-                self.mixed[mixed] = at
-                return AddFound(node, node.args[i], [branch], i, at, is_mixed=True)
+            if len(node.shape) > 3 and same_size and trace_dependency(branch, at)[1]:
+                self.mixed_lanes[mixed] = at
+                return DetectedAdd(node, node.args[i], [branch], i, at, is_mixed=True)
         return None
 
-    def _continued(self, node: Node, start: Origin, branch: Node, i: int) -> AddFound | None:
+    def _match_continuation(
+        self, node: Node, start: TracedOrigin, branch: Node, i: int
+    ) -> DetectedAdd | None:
         """(x + u_1) + u_2: a second branch that reads the same x."""
         earlier = self._by_node.get(start.node)
-        if earlier is None or start.factors or earlier.is_absorbed:
+        if earlier is None or start.factors or earlier.is_continued:
             return None
-        if not computed_from(branch, earlier.root)[1]:
+        if not trace_dependency(branch, earlier.root)[1]:
             return None
-        earlier.is_absorbed = True
-        return AddFound(
+        earlier.is_continued = True
+        return DetectedAdd(
             node,
             earlier.skip,
             [*earlier.branches, branch],
             earlier.skip_index,
             earlier.root,
-            absorbed=earlier,
+            continued_add=earlier,
             skip_factors=earlier.skip_factors,
         )
 
-    def _delayed(self, node: Node, skip: Node, branch: Node, i: int) -> AddFound | None:
+    def _match_delayed_branch(
+        self, node: Node, skip: Node, branch: Node, i: int
+    ) -> DetectedAdd | None:
         """A branch that reads a stream value of some adds ago (a shortcut around them)."""
-        value = origin(skip).node
+        value = trace_origin(skip).node
         for _ in range(_LONGEST_DELAY):
             earlier = self._by_node.get(value)
             if earlier is None:
                 return None
             value = earlier.root
-            if computed_from(branch, value)[1]:
-                return AddFound(node, skip, [branch], i, value, _sign(node, i))
+            if trace_dependency(branch, value)[1]:
+                return DetectedAdd(node, skip, [branch], i, value, _branch_sign(node, i))
         return None
 
 
-def _sign(node: Node, skip_index: int) -> float:
+def _branch_sign(node: Node, skip_index: int) -> float:
     return -1.0 if node.op == "sub" and skip_index == 0 else 1.0
 
 
-def operands_of(node: Node) -> tuple[Node, Node] | None:
+def addition_operands(node: Node) -> tuple[Node, Node] | None:
     """The two data operands of an addition of activations."""
     if node.op not in ADDITIONS or not node.is_data or not node.is_floating:
         return None
-    if len(node.shape) < 2 or number(node.kwargs.get("alpha", 1)) is None:
+    if len(node.shape) < 2 or scalar_value(node.kwargs.get("alpha", 1)) is None:
         return None
-    a, b = _pair(node)
+    a, b = _raw_operands(node)
     if not (isinstance(a, Node) and isinstance(b, Node) and (a.is_data or b.is_data)):
         return None
     if not (a.is_floating and b.is_floating) or a is b:
@@ -155,7 +173,7 @@ def operands_of(node: Node) -> tuple[Node, Node] | None:
     return a, b
 
 
-def _pair(node: Node) -> tuple[Any, Any]:
+def _raw_operands(node: Node) -> tuple[Any, Any]:
     if node.op == "addcmul":  # x + value * gate * u: the gate is a scale
         x, a, b = node.args[:3]
         return (x, a if not _is_data(b) else b) if _is_data(x) else (x, a)
@@ -166,14 +184,14 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, Node) and value.is_data
 
 
-def summands(branch: Node, root: Node) -> list[Node]:
+def branch_summands(branch: Node, root: Node) -> list[Node]:
     """The terms of a branch that is itself a sum of values computed from the same stream value."""
-    node = origin(branch).node
-    operands = operands_of(node)
+    node = trace_origin(branch).node
+    operands = addition_operands(node)
     if operands is None:
         return [branch]
-    if not all(computed_from(o, root)[1] for o in operands):
+    if not all(trace_dependency(o, root)[1] for o in operands):
         return [branch]
-    if any(computed_from(a, origin(b).node)[0] for a, b in (operands, operands[::-1])):
+    if any(trace_dependency(a, trace_origin(b).node)[0] for a, b in (operands, operands[::-1])):
         return [branch]
-    return [term for o in operands for term in summands(o, root)]
+    return [term for o in operands for term in branch_summands(o, root)]

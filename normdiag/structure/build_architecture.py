@@ -17,77 +17,80 @@ from normdiag.evidence.architecture import (
     Stack,
 )
 from normdiag.graph import Graph
-from normdiag.structure.attachments import StackFacts
-from normdiag.structure.drawing import draw_add, draw_stack
-from normdiag.structure.flow import Factor, computed_from
-from normdiag.structure.forms import NormFound
-from normdiag.structure.naming import add_ids, norm_ids, stack_ids
-from normdiag.structure.placement import placement_of, placement_of_stack
-from normdiag.structure.readers import Readers
-from normdiag.structure.residuals import AddFound
-from normdiag.structure.roles import Attachment, attachments_of
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.dataflow import ScaleFactor, trace_dependency
+from normdiag.structure.layer_formula import format_add, format_stack
+from normdiag.structure.norm_roles import NormAttachment, assign_norm_roles
+from normdiag.structure.placement import classify_add, classify_stack
+from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.site_ids import add_ids, norm_ids, stack_ids
+from normdiag.structure.stack_structure import StackStructure
+from normdiag.structure.stream_readers import StreamReaders
 
 
-class Learned(Protocol):
+class LearnedValueReader(Protocol):
     """What the learned values found in the graph are. The observing half implements it."""
 
-    def gain(self, norm: NormFound) -> Gain | None:
+    def gain_summary(self, norm: DetectedNorm) -> Gain | None:
         """The effective gain."""
 
-    def bias_rms(self, norm: NormFound) -> float | None:
+    def bias_rms(self, norm: DetectedNorm) -> float | None:
         """Root mean square of the bias, None without one."""
 
-    def eps(self, norm: NormFound) -> float | None:
+    def epsilon_value(self, norm: DetectedNorm) -> float | None:
         """The epsilon that was added."""
 
-    def scale(self, factors: tuple[Factor, ...]) -> Scale:
+    def scale_summary(self, factors: tuple[ScaleFactor, ...]) -> Scale:
         """The product of the scales passed."""
 
 
 @dataclass(slots=True)
-class Sites:
+class SiteMap:
     """An architecture and which found norm and add each of its ids is."""
 
     architecture: Architecture
-    norms: dict[NormFound, str]
-    adds: dict[AddFound, str]
-    stacks: dict[str, StackFacts]
-    attachments: dict[NormFound, Attachment]
+    norms: dict[DetectedNorm, str]
+    adds: dict[DetectedAdd, str]
+    stacks: dict[str, StackStructure]
+    attachments: dict[DetectedNorm, NormAttachment]
 
 
-def describe(
-    graph: Graph, norms: list[NormFound], stacks: list[StackFacts], learned: Learned
-) -> Sites:
+def build_architecture(
+    graph: Graph,
+    norms: list[DetectedNorm],
+    stacks: list[StackStructure],
+    learned: LearnedValueReader,
+) -> SiteMap:
     """Everything that was found, in the order of the forward."""
     ids = norm_ids(graph, norms)
     adds = add_ids(stacks)
     names = stack_ids(stacks)
-    attachments = attachments_of(stacks, norms)
+    attachments = assign_norm_roles(stacks, norms)
     described_adds: list[ResidualAdd] = []
     described_stacks = []
-    readers = Readers(graph, stacks)
+    readers = StreamReaders(graph, stacks)
     for number, (name, stack) in enumerate(zip(names, stacks, strict=True)):
-        rows = _adds(name, stack, ids, adds, learned)
+        rows = _describe_adds(name, stack, ids, adds, learned)
         described_adds += rows
-        described = _stack(name, stack, rows, ids, attachments)
-        described_stacks.append(replace(described, read_by=readers.read_by(stack, number)))
+        described = _describe_stack(name, stack, rows, ids, attachments)
+        described_stacks.append(replace(described, read_by=readers.classify_reader(stack, number)))
     order = {a: f.add.index for s in stacks for f in s.adds for a in (adds[f.add],)}
     described_adds.sort(key=lambda a: order[a.id])
     architecture = Architecture(
         stacks=tuple(described_stacks),
-        norms=tuple(_norm(n, ids, graph, names, attachments[n], learned) for n in norms),
+        norms=tuple(_describe_norm(n, ids, graph, names, attachments[n], learned) for n in norms),
         residual_adds=tuple(described_adds),
     )
-    return Sites(architecture, ids, adds, dict(zip(names, stacks, strict=True)), attachments)
+    return SiteMap(architecture, ids, adds, dict(zip(names, stacks, strict=True)), attachments)
 
 
-def _norm(
-    norm: NormFound,
-    ids: dict[NormFound, str],
+def _describe_norm(
+    norm: DetectedNorm,
+    ids: dict[DetectedNorm, str],
     graph: Graph,
     stacks: list[str],
-    attachment: Attachment,
-    learned: Learned,
+    attachment: NormAttachment,
+    learned: LearnedValueReader,
 ) -> Norm:
     frame = norm.node.frame
     kind: NormKind = norm.kind  # type: ignore[assignment]
@@ -98,10 +101,10 @@ def _norm(
         kind=kind,
         class_=frame.label,
         features=norm.count,
-        eps=learned.eps(norm),
+        eps=learned.epsilon_value(norm),
         calls=graph.calls.get(frame.path, 1),
         role=attachment.role,
-        gain=learned.gain(norm),
+        gain=learned.gain_summary(norm),
         bias_rms=learned.bias_rms(norm),
         stack=None if attachment.stack is None else stacks[attachment.stack],
         layer=attachment.layer,
@@ -111,17 +114,17 @@ def _norm(
     )
 
 
-def _adds(
+def _describe_adds(
     name: str,
-    stack: StackFacts,
-    norms: dict[NormFound, str],
-    adds: dict[AddFound, str],
-    learned: Learned,
+    stack: StackStructure,
+    norms: dict[DetectedNorm, str],
+    adds: dict[DetectedAdd, str],
+    learned: LearnedValueReader,
 ) -> list[ResidualAdd]:
     rows = []
     for depth, (facts, module) in enumerate(zip(stack.adds, stack.layers.modules, strict=True)):
 
-        def of(found: tuple[NormFound, ...]) -> tuple[str, ...]:
+        def of(found: tuple[DetectedNorm, ...]) -> tuple[str, ...]:
             return tuple(norms[n] for n in found)
 
         rows.append(
@@ -132,34 +135,34 @@ def _adds(
                 module=module.path,
                 line=facts.add.node.line,
                 depth=depth,
-                placement=placement_of(facts),
+                placement=classify_add(facts),
                 input_norms=of(facts.input_norms),
                 output_norms=of(facts.output_norms),
                 stream_norm=next(iter(of(facts.stream_norms)), None),
                 skip_norm=next(iter(of(stack.chain.links[depth].norms)), None),
                 inner_norms=of(facts.qk_norms + facts.inner_norms),
                 branches=facts.branches,
-                skip_scale=learned.scale(facts.skip_factors),
-                branch_scale=learned.scale(facts.branch_factors),
+                skip_scale=learned.scale_summary(facts.skip_factors),
+                branch_scale=learned.scale_summary(facts.branch_factors),
                 dtype=facts.add.node.dtype,
             )
         )
     return rows
 
 
-def _stack(
+def _describe_stack(
     name: str,
-    stack: StackFacts,
+    stack: StackStructure,
     rows: list[ResidualAdd],
-    ids: dict[NormFound, str],
-    attachments: dict[NormFound, Attachment],
+    ids: dict[DetectedNorm, str],
+    attachments: dict[DetectedNorm, NormAttachment],
 ) -> Stack:
-    placement, note = placement_of_stack(stack)
+    placement, note = classify_stack(stack)
     kinds = Counter(n.kind for _, n in counted_norms(stack))
     kind: NormKind | None = kinds.most_common(1)[0][0] if kinds else None  # type: ignore[assignment]
     before = [n for n, a in attachments.items() if a.role == "embedding"]
     at_start = [n for n in before if n in stack.embedding_norms]
-    first = at_start or [n for n in before if _starts(n, stack)]
+    first = at_start or [n for n in before if _feeds_stack(n, stack)]
     embedding = ids[first[0]] if first else None
     return Stack(
         id=name,
@@ -167,16 +170,16 @@ def _stack(
         norm_kind=kind,
         layers=stack.layers.count,
         norms_per_layer=norms_per_layer(stack),
-        residual_adds_per_layer=_most_frequent(Counter(f.layer for f in stack.adds), stack),
+        residual_adds_per_layer=_most_frequent_count(Counter(f.layer for f in stack.adds), stack),
         qk_norm=any(f.qk_norms for f in stack.adds),
-        branch_scale=_strongest([r.branch_scale for r in rows]),
-        skip_scale=_strongest([r.skip_scale for r in rows]),
+        branch_scale=_strongest_scale([r.branch_scale for r in rows]),
+        skip_scale=_strongest_scale([r.skip_scale for r in rows]),
         final_norm=ids[stack.final_norms[0]] if stack.final_norms else None,
         embedding_norm=embedding,
         width=stack.chain.width,
-        drawing=draw_stack(
+        drawing=format_stack(
             [
-                draw_add(f, r.skip_scale, r.branch_scale)
+                format_add(f, r.skip_scale, r.branch_scale)
                 for f, r in zip(stack.adds, rows, strict=True)
             ]
         ),
@@ -184,18 +187,18 @@ def _stack(
     )
 
 
-def _starts(norm: NormFound, stack: StackFacts) -> bool:
+def _feeds_stack(norm: DetectedNorm, stack: StackStructure) -> bool:
     start = stack.chain.links[0].source
     output = norm.output or norm.node
-    return output.index <= start.index and computed_from(start, output)[0]
+    return output.index <= start.index and trace_dependency(start, output)[0]
 
 
-def norms_per_layer(stack: StackFacts) -> int:
+def norms_per_layer(stack: StackStructure) -> int:
     """The most frequent number of placed norms over the layers."""
-    return _most_frequent(Counter(layer for layer, _ in counted_norms(stack)), stack)
+    return _most_frequent_count(Counter(layer for layer, _ in counted_norms(stack)), stack)
 
 
-def counted_norms(stack: StackFacts) -> set[tuple[int, NormFound]]:
+def counted_norms(stack: StackStructure) -> set[tuple[int, DetectedNorm]]:
     """The norms that place the adds; where there is none of them, those inside the branches."""
     placed = {
         (f.layer, n)
@@ -205,12 +208,12 @@ def counted_norms(stack: StackFacts) -> set[tuple[int, NormFound]]:
     return placed or {(f.layer, n) for f in stack.adds for n in f.inner_norms}
 
 
-def _most_frequent(per_layer: Counter[int], stack: StackFacts) -> int:
+def _most_frequent_count(per_layer: Counter[int], stack: StackStructure) -> int:
     counts = Counter(per_layer.get(i, 0) for i in range(stack.layers.count))
     return max(counts, key=lambda value: (counts[value], value))
 
 
-def _strongest(scales: list[Scale]) -> ScaleKind:
+def _strongest_scale(scales: list[Scale]) -> ScaleKind:
     kinds = {s.kind for s in scales}
     if "learned" in kinds:
         return "learned"

@@ -8,33 +8,33 @@ from __future__ import annotations
 from math import prod
 
 from normdiag.graph import Node
-from normdiag.structure.forms import Form, Normal, NormFound, Tanh, base
-from normdiag.structure.operations import CASTS, VIEWS
+from normdiag.structure.algebraic_forms import DetectedNorm, Form, NormForm, TanhForm, uncast_value
+from normdiag.structure.aten_operations import CASTS, VIEWS
 
 
-def tanh_of(node: Node) -> Form | None:
+def match_scaled_tanh(node: Node) -> Form | None:
     """tanh(a x) with a learned scalar a, as DyT has it."""
-    product = base(node.parents[0])
+    product = uncast_value(node.parents[0])
     if product.op not in ("mul", "multiply") or len(product.parents) != 2:
         return None
     for x, scalar in (product.parents, product.parents[::-1]):
-        is_learned = _reshaped(scalar).op == "parameter" and prod(scalar.shape) == 1
+        is_learned = _skip_views(scalar).op == "parameter" and prod(scalar.shape) == 1
         if x.is_data and is_learned:
-            return Tanh(base(x), scalar)
+            return TanhForm(uncast_value(x), scalar)
     return None
 
 
-def _reshaped(node: Node) -> Node:
+def _skip_views(node: Node) -> Node:
     while node.parents and (node.op in VIEWS or node.op in CASTS):
         node = node.parents[0]
     return node
 
 
-def dyt_gain(node: Node, form: Tanh, gain: Node) -> Form | None:
+def match_dyt_gain(node: Node, form: TanhForm, gain: Node) -> Form | None:
     if not gain.shape or prod(gain.shape) != gain.shape[-1]:
         return None
-    return Normal(
-        NormFound(
+    return NormForm(
+        DetectedNorm(
             node=node,
             source=form.source,
             kind="dyt",

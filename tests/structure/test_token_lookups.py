@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from normdiag.structure.lookups import Lookup, lookups, reads_a_source
+from normdiag.structure.token_lookups import TokenLookup, find_token_lookups, has_cross_input
 from tests.measure.forwards import seen
 
 ROWS, KINDS, PLACES, WIDTH = 11, 2, 9, 8
@@ -36,14 +36,17 @@ NUMBERS = torch.tensor([[0, 1, 1, 0]])
 def test_an_input_is_looked_up_where_it_picks_rows_itself() -> None:
     """Places that are only computed from ids are no ids."""
     assembly = seen(Reader(), ids=IDS, kinds=NUMBERS)
-    assert lookups(assembly.first.graph) == (Lookup("ids", ROWS), Lookup("kinds", KINDS))
+    assert find_token_lookups(assembly.first.graph) == (
+        TokenLookup("ids", ROWS),
+        TokenLookup("kinds", KINDS),
+    )
 
 
 def test_features_that_branches_read_are_a_source() -> None:
     def has_source(*given: torch.Tensor) -> bool:
         first = seen(Reader(), *given).first
-        return reads_a_source(first.graph, first.stacks)
+        return has_cross_input(first.graph, first.stacks)
 
     assert has_source(IDS, NUMBERS, torch.randn(1, 6, WIDTH))
     assert not has_source(IDS, NUMBERS)
-    assert not reads_a_source(seen(Reader(), IDS, NUMBERS).first.graph, [])
+    assert not has_cross_input(seen(Reader(), IDS, NUMBERS).first.graph, [])

@@ -5,49 +5,49 @@ from __future__ import annotations
 from dataclasses import replace
 
 from normdiag.graph import Node
-from normdiag.structure.affine import name_by_length, unweighted
-from normdiag.structure.forms import (
+from normdiag.structure.algebraic_forms import (
+    DetectedNorm,
     Form,
-    Half,
-    Linear,
-    Normal,
-    NormFound,
-    Power,
-    Weighted,
-    linear,
-    unscaled,
+    GainedForm,
+    LinearForm,
+    NormForm,
+    PowerForm,
+    ScaleShiftTerm,
+    linear_form,
+    split_scale,
 )
+from normdiag.structure.norm_affine import classify_by_length, split_gain
 
 
-def divided_by(
-    node: Node, value: Node, s: Power, gain: Node | None, *, inverted: bool
+def match_norm_division(
+    node: Node, value: Node, s: PowerForm, gain: Node | None, *, inverted: bool
 ) -> Form | None:
     """`value` divided by s (times its inverse), with the gain that s or `value` brings."""
     if s.exponent != (-0.5 if inverted else 0.5):
         return None
-    forms: list[tuple[Linear | Power | None, Node | None]] = [(linear(value), gain)]
-    if isinstance(value.form, Weighted) and gain is None:
-        forms.insert(0, unweighted(value.form))
+    forms: list[tuple[LinearForm | PowerForm | None, Node | None]] = [(linear_form(value), gain)]
+    if isinstance(value.form, GainedForm) and gain is None:
+        forms.insert(0, split_gain(value.form))
     for x, own in forms:
-        norm = _normalised(node, x, s) if isinstance(x, Linear) else None
+        norm = _build_norm(node, x, s) if isinstance(x, LinearForm) else None
         if norm is None:
             continue
-        if norm.is_centred and not (isinstance(x, Linear) and x.is_centred):
-            return Half(norm, "value", own)
+        if norm.is_centred and not (isinstance(x, LinearForm) and x.is_centred):
+            return ScaleShiftTerm(norm, "value", own)
         norm.gains = [] if own is None else [own]
-        return Normal(norm)
+        return NormForm(norm)
     return None
 
 
-def _normalised(node: Node, x: Linear, s: Power) -> NormFound | None:
+def _build_norm(node: Node, x: LinearForm, s: PowerForm) -> DetectedNorm | None:
     if x.is_centred and not s.is_centred:
         return None
     if s.source is not x.source:
-        original, times = unscaled(x.source)
+        original, times = split_scale(x.source)
         if s.source is not original:
             return None
         x = replace(x, source=original, scale=x.scale * times)
-    norm = NormFound(
+    norm = DetectedNorm(
         node=node,
         source=x.source,
         kind="layernorm" if s.is_centred else "rmsnorm",
@@ -62,5 +62,5 @@ def _normalised(node: Node, x: Linear, s: Power) -> NormFound | None:
         output=node,
         mean=x.mean or s.mean,
     )
-    name_by_length(norm)
+    classify_by_length(norm)
     return norm

@@ -5,53 +5,58 @@ from __future__ import annotations
 from math import isclose
 
 from normdiag.graph import Node
-from normdiag.structure.dyt import dyt_gain
-from normdiag.structure.forms import (
+from normdiag.structure.algebraic_forms import (
+    DetectedNorm,
     Form,
-    Linear,
-    Normal,
-    NormFound,
-    Power,
-    Tanh,
-    Weighted,
-    form_of,
-    linear,
-    number,
+    GainedForm,
+    LinearForm,
+    NormForm,
+    PowerForm,
+    TanhForm,
+    linear_form,
+    operand_form,
+    scalar_value,
 )
-from normdiag.structure.operations import CASTS, VIEWS
+from normdiag.structure.aten_operations import CASTS, VIEWS
+from normdiag.structure.dynamic_tanh import match_dyt_gain
 
 
-def same_call(node: Node, norm: NormFound) -> bool:
+def is_same_call(node: Node, norm: DetectedNorm) -> bool:
     return node.frame is norm.node.frame
 
 
-def with_gain(node: Node, norm: NormFound, gain: Node | float) -> Form | None:
-    if norm.output is None or not follows(node, norm) or norm.biases or not _takes_affine(norm):
+def attach_gain(node: Node, norm: DetectedNorm, gain: Node | float) -> Form | None:
+    if (
+        norm.output is None
+        or not continues_norm(node, norm)
+        or norm.biases
+        or not _allows_affine(norm)
+    ):
         return None
     has_vector = any(isinstance(g, Node) for g in norm.gains)
-    if isinstance(gain, Node) and (has_vector or not same_call(node, norm)):
+    if isinstance(gain, Node) and (has_vector or not is_same_call(node, norm)):
         return None
-    if norm.fused and isinstance(gain, float):
+    if norm.is_fused and isinstance(gain, float):
         return None
     norm.output = node
     if isinstance(gain, float) and not norm.gains and _is_root_of_count(gain, norm):
         norm.factor = gain
-        name_by_length(norm)
+        classify_by_length(norm)
     else:
         norm.gains.append(gain)
-    return Normal(norm)
+    return NormForm(norm)
 
 
-def _takes_affine(norm: NormFound) -> bool:
+def _allows_affine(norm: DetectedNorm) -> bool:
     """Batch and group norms have theirs per channel, inside the operation."""
     return norm.kind not in ("batchnorm", "groupnorm")
 
 
-def _is_root_of_count(gain: float, norm: NormFound) -> bool:
+def _is_root_of_count(gain: float, norm: DetectedNorm) -> bool:
     return norm.kind == "l2norm" and norm.factor == 1.0 and isclose(gain**2, norm.count)
 
 
-def name_by_length(norm: NormFound) -> None:
+def classify_by_length(norm: DetectedNorm) -> None:
     """f x / sqrt(c m2 + eps) is x / sqrt(m2 + eps / f^2) where c = f^2: an RMSNorm, also where it
     is written as a direction of length 1 that is made sqrt(H) long. An L2 norm has f = 1."""
     if norm.is_centred:
@@ -63,26 +68,26 @@ def name_by_length(norm: NormFound) -> None:
     norm.kind = "l2norm" if isclose(length, 1.0, rel_tol=1e-6) else "rmsnorm"
 
 
-def weighted(value: Node, gain: Node) -> Form | None:
+def gained_form(value: Node, gain: Node) -> Form | None:
     """A value, or what it will be multiplied by, times a gain: no norm yet."""
-    form: Form | None = value.form if isinstance(value.form, Power) else linear(value)
-    return Weighted(form, gain) if isinstance(form, (Linear, Power)) else None
+    form: Form | None = value.form if isinstance(value.form, PowerForm) else linear_form(value)
+    return GainedForm(form, gain) if isinstance(form, (LinearForm, PowerForm)) else None
 
 
-def unweighted(form: Form | None) -> tuple[Linear | Power | None, Node | None]:
+def split_gain(form: Form | None) -> tuple[LinearForm | PowerForm | None, Node | None]:
     """The form without its gain, and the gain."""
-    if isinstance(form, Weighted):
-        return form.of, form.gain
-    return (form, None) if isinstance(form, (Linear, Power)) else (None, None)
+    if isinstance(form, GainedForm):
+        return form.form, form.gain
+    return (form, None) if isinstance(form, (LinearForm, PowerForm)) else (None, None)
 
 
-def added_to_stored(gain: Node) -> float:
+def gain_offset(gain: Node) -> float:
     """The number that is added to what is stored to make a gain: 1 for `1 + w`, else 0."""
     offset, at = 0.0, gain
     while at.parents:
         if at.op in ("add", "sub") and len(at.parents) == 1:
-            known = [n for n in map(number, at.args[:2]) if n is not None]
-            times = number(at.kwargs.get("alpha", 1))
+            known = [n for n in map(scalar_value, at.args[:2]) if n is not None]
+            times = scalar_value(at.kwargs.get("alpha", 1))
             if len(known) != 1 or times != 1.0:
                 return 0.0
             offset += known[0] if at.op == "add" else -known[0]
@@ -92,15 +97,15 @@ def added_to_stored(gain: Node) -> float:
     return offset
 
 
-def with_bias(node: Node, norm: NormFound, bias: Node) -> Form | None:
-    if norm.biases or not follows(node, norm) or not _takes_affine(norm):
+def attach_bias(node: Node, norm: DetectedNorm, bias: Node) -> Form | None:
+    if norm.biases or not continues_norm(node, norm) or not _allows_affine(norm):
         return None
     norm.biases.append(bias)
     norm.output = node
-    return Normal(norm)
+    return NormForm(norm)
 
 
-def follows(node: Node, norm: NormFound) -> bool:
+def continues_norm(node: Node, norm: DetectedNorm) -> bool:
     """Whether `node` continues the norm from its present output (and not from an earlier part)."""
     for parent in node.parents:
         at = parent
@@ -111,19 +116,19 @@ def follows(node: Node, norm: NormFound) -> bool:
     return False
 
 
-def multiplied_and_added(node: Node) -> Form | None:
+def match_addcmul(node: Node) -> Form | None:
     """addcmul(bias, normalised, gain)."""
     bias, a, b = node.args[:3]
-    for form, gain in ((form_of(a), b), (form_of(b), a)):
+    for form, gain in ((operand_form(a), b), (operand_form(b), a)):
         learned = all(isinstance(p, Node) and not p.is_data for p in (gain, bias))
         if not learned or node.kwargs.get("value", 1) != 1:
             continue
         product: Form | None = None
-        if isinstance(form, Normal):
-            product = with_gain(node, form.norm, gain)
-        elif isinstance(form, Tanh):
-            product = dyt_gain(node, form, gain)
-        if isinstance(product, Normal):
+        if isinstance(form, NormForm):
+            product = attach_gain(node, form.norm, gain)
+        elif isinstance(form, TanhForm):
+            product = match_dyt_gain(node, form, gain)
+        if isinstance(product, NormForm):
             product.norm.biases.append(bias)
             return product
     return None

@@ -1,0 +1,90 @@
+"""What each norm is for, seen from the streams. The first role that fits is the one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from normdiag.evidence.architecture import NormRole
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.dataflow import trace_dependency
+from normdiag.structure.stack_structure import AddStructure, StackStructure
+
+
+@dataclass(frozen=True, slots=True)
+class NormAttachment:
+    """Where a norm belongs."""
+
+    role: NormRole
+    stack: int | None = None
+    layer: int | None = None
+
+
+def assign_norm_roles(
+    stacks: list[StackStructure], norms: list[DetectedNorm]
+) -> dict[DetectedNorm, NormAttachment]:
+    """The role of every norm; `unattached` where no stream has to do with it."""
+    found: dict[DetectedNorm, NormAttachment] = {}
+    for i, stack in enumerate(stacks):
+        for norm in stack.embedding_norms:
+            found.setdefault(norm, NormAttachment("embedding", i))
+    for i, stack in enumerate(stacks):
+        for norm in stack.final_norms:
+            found.setdefault(norm, NormAttachment("final", i))
+    for role, pick in _NORMS_BY_ROLE:
+        for i, stack in enumerate(stacks):
+            for facts in stack.adds:
+                for norm in pick(facts):
+                    found.setdefault(norm, NormAttachment(role, i, facts.layer))
+    _assign_upstream_norms(stacks, norms, found)
+    return {n: found.get(n, NormAttachment("unattached")) for n in norms}
+
+
+def _assign_upstream_norms(
+    stacks: list[StackStructure], norms: list[DetectedNorm], found: dict[DetectedNorm, NormAttachment]
+) -> None:
+    """Norms from which a stream starts, with weights in between (ALBERT's factorised embedding)."""
+    first_add = min((s.adds[0].add.index for s in stacks), default=0)
+    for norm in norms:
+        if norm in found or norm.index > first_add:
+            continue
+        output = norm.output or norm.node
+        for i, stack in enumerate(stacks):
+            start = stack.chain.links[0].source
+            if output.index <= start.index and trace_dependency(start, output)[0]:
+                found[norm] = NormAttachment("embedding", i)
+                break
+
+
+def _input_norms(f: AddStructure) -> tuple[DetectedNorm, ...]:
+    return f.input_norms
+
+
+def _output_norms(f: AddStructure) -> tuple[DetectedNorm, ...]:
+    return f.output_norms
+
+
+def _stream_norms(f: AddStructure) -> tuple[DetectedNorm, ...]:
+    return f.stream_norms + f.between_norms
+
+
+def _skip_norms(f: AddStructure) -> tuple[DetectedNorm, ...]:
+    return f.skip_norms
+
+
+def _qk_norms(f: AddStructure) -> tuple[DetectedNorm, ...]:
+    return f.qk_norms
+
+
+def _inner_norms(f: AddStructure) -> tuple[DetectedNorm, ...]:
+    return f.inner_norms
+
+
+_NORMS_BY_ROLE: tuple[tuple[NormRole, Callable[[AddStructure], tuple[DetectedNorm, ...]]], ...] = (
+    ("stream", _stream_norms),
+    ("skip", _skip_norms),
+    ("branch-output", _output_norms),
+    ("branch-input", _input_norms),
+    ("qk", _qk_norms),
+    ("inner", _inner_norms),
+)

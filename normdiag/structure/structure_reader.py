@@ -1,0 +1,61 @@
+"""A forward being read: norms and residual adds online, chains and facts at the end."""
+
+from __future__ import annotations
+
+from normdiag.graph import Graph, Node
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.norm_detector import NormDetector
+from normdiag.structure.repeated_layers import assign_layers, group_by_module_list
+from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
+from normdiag.structure.stack_structure import StackStructure, build_stack_structure
+from normdiag.structure.stream_chains import StreamFinder
+
+
+class StructureReader:
+    """Reads nodes in the order in which they are made."""
+
+    def __init__(self) -> None:
+        self.outside_adds: list[DetectedAdd] = []
+        """Residual adds that run in no repeated layer."""
+        self._norms = NormDetector()
+        self._adds = ResidualAddDetector()
+
+    @property
+    def norms(self) -> list[DetectedNorm]:
+        return self._norms.norms
+
+    @property
+    def adds(self) -> list[DetectedAdd]:
+        return self._adds.adds
+
+    @property
+    def plain_additions(self) -> list[Node]:
+        return self._adds.plain_additions
+
+    def detect_norm(self, node: Node) -> DetectedNorm | None:
+        """The norm that `node` completes or extends."""
+        return self._norms.detect_norm(node)
+
+    def detect_add(self, node: Node) -> DetectedAdd | None:
+        """The residual add that `node` is."""
+        return self._adds.detect_add(node)
+
+    def build_stacks(self, graph: Graph) -> list[StackStructure]:
+        """The stacks of the finished forward, in its order."""
+        finder = StreamFinder(graph, self.adds, self.norms, self._adds.mixed_lanes)
+        parts = []
+        for chain in finder.find_chains():
+            rows = group_by_module_list(finder.drop_inner_adds_by_line(chain.adds))
+            for row, adds in rows.items():
+                if row is None and (len(rows) > 1 or len(adds) == 1):
+                    self.outside_adds += adds
+                elif len(adds) > 1 or finder.enclosing_add[adds[0]] is None:
+                    parts.append(finder.extract_chain(chain, adds))
+        if not parts and self.outside_adds:
+            parts = [c for c in finder.find_chains() if finder.enclosing_add[c.adds[0]] is None]
+            self.outside_adds = []
+        parts.sort(key=lambda c: c.adds[0].index)
+        finder.stack_adds = {a for c in parts for a in c.adds}
+        return [
+            build_stack_structure(c, assign_layers(c.adds, finder.regions), finder) for c in parts
+        ]
