@@ -33,7 +33,7 @@ class Finding:
 
 
 @record
-class Skip:
+class SkippedRule:
     """A rule that could not judge, and why: never a silent pass."""
 
     code: str
@@ -46,6 +46,6 @@ class Judgement:
     """The outcome of all selected rules on one body of evidence."""
 
     findings: tuple[Finding, ...] = ()
-    skipped: tuple[Skip, ...] = ()
+    skipped: tuple[SkippedRule, ...] = ()
     passed: tuple[str, ...] = ()
     """Codes of the rules that looked and found nothing."""

@@ -32,5 +32,7 @@ class Coverage:
     """Ids of norms attached to nothing."""
     modules_not_called: tuple[str, ...] = ()
     skipped: tuple[SkippedMeasurement, ...] = ()
+    measures: tuple[str, ...] = ()
+    """The measures that were taken, those that others require included."""
     operations: int = 0
     """How many operations the forward was."""

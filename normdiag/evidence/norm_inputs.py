@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from normdiag.evidence.record import record
-from normdiag.evidence.statistics import MedianMin, Range, MedianMax
+from normdiag.evidence.statistics import MedianMax, MedianMin, Range
 
 
 @record

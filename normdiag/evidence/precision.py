@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Literal
 
 from normdiag.evidence.record import record
 from normdiag.evidence.statistics import MedianMax
@@ -59,6 +60,27 @@ class LogitBound:
     operation keeps it to itself."""
 
 
+PeakKind = Literal["product", "contraction"]
+
+
+@record
+class InnerPeak:
+    """The largest |value| of one operation inside a branch, over all tokens."""
+
+    id: str
+    """"<module>/<kind>#<number>"."""
+    module: str
+    kind: PeakKind
+    """A product of two activations, or a contraction: with weights, or of tokens with tokens."""
+    number: int
+    """Among the operations of that kind in the module, in the order of the forward."""
+    add: str
+    """Id of the residual add whose branch it is on, the innermost where branches nest."""
+    value: float
+    dtype: str
+    """The format of the run."""
+
+
 @record
 class Precision:
     """Per format ("float16", "bfloat16", "float8_e4m3fn", "float8_e5m2")."""
@@ -75,3 +97,5 @@ class Precision:
     """Norm id -> the format in which this run took those squares."""
     logit_bounds: dict[str, LogitBound] = field(default_factory=dict)
     """Id of the q norm -> the bound on the logits of that attention."""
+    inner_peaks: tuple[InnerPeak, ...] = ()
+    """The largest product and the largest contraction of every branch."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from normdiag.errors import UsageError
 
 
-def write(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Write `text` as UTF-8 beside `path`, then put it in its place in one step.
 
     Whatever interrupts the write (a full disk, Ctrl-C), `path` holds either its old content or all
@@ -21,7 +21,7 @@ def write(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
         else:
-            _replace(path.resolve(), text)
+            _replace_file(path.resolve(), text)
     except OSError as error:
         raise UsageError(
             f"cannot write {str(path)!r}: {error.strerror or error}",
@@ -29,7 +29,7 @@ def write(path: Path, text: str) -> None:
         ) from error
 
 
-def _replace(target: Path, text: str) -> None:
+def _replace_file(target: Path, text: str) -> None:
     new = target.parent / f".normdiag-{secrets.token_hex(8)}.tmp"
     try:
         with new.open("x", encoding="utf-8", newline="\n") as file:

@@ -11,29 +11,29 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from normdiag.findings import SEVERITIES, Finding
-from normdiag.report.check import State
+from normdiag.report.check import FindingState
 
 MARGIN = 0.1
 """A value is worse where it is past the old one by more than this share of it."""
 
 
-class Change(NamedTuple):
+class StateReason(NamedTuple):
     """What became of a finding, and how that is seen."""
 
-    state: State
+    state: FindingState
     why: str
 
 
-class Matched(NamedTuple):
+class FindingMatches(NamedTuple):
     """A change for each finding of now, in order, and the findings that are no more."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[StateReason, ...]
     gone: tuple[Finding, ...]
 
 
-def match(
+def match_findings(
     now: Iterable[Finding], before: Iterable[Finding], margin: float, *, name: str = "the baseline"
-) -> Matched:
+) -> FindingMatches:
     """Match the findings `now` with those `before`, each of which is used once.
 
     `name` is what the reasons call the report of before.
@@ -41,24 +41,25 @@ def match(
     now, left = list(now), list(before)
     matches: dict[int, Finding] = {}
     # Those with the same ids first, so that a wider finding does not take them.
-    for like in (_same, _most_alike):
+    for like in (_find_same, _find_most_similar):
         for place, finding in enumerate(now):
             old = None if place in matches else like(finding, left)
             if old is not None:
                 left.remove(old)
                 matches[place] = old
     changes = (
-        _change(finding, matches.get(place), margin, name) for place, finding in enumerate(now)
+        _classify_finding(finding, matches.get(place), margin, name)
+        for place, finding in enumerate(now)
     )
-    return Matched(tuple(changes), tuple(left))
+    return FindingMatches(tuple(changes), tuple(left))
 
 
-def _same(finding: Finding, left: list[Finding]) -> Finding | None:
+def _find_same(finding: Finding, left: list[Finding]) -> Finding | None:
     key = finding.code, set(finding.ids)
     return next((old for old in left if (old.code, set(old.ids)) == key), None)
 
 
-def _most_alike(finding: Finding, left: list[Finding]) -> Finding | None:
+def _find_most_similar(finding: Finding, left: list[Finding]) -> Finding | None:
     """The finding of the same code that shares most ids; none where it shares no id."""
     ids = set(finding.ids)
 
@@ -70,24 +71,26 @@ def _most_alike(finding: Finding, left: list[Finding]) -> Finding | None:
     return best if best is not None and likeness(best) > 0 else None
 
 
-def _change(now: Finding, old: Finding | None, margin: float, name: str) -> Change:
+def _classify_finding(now: Finding, old: Finding | None, margin: float, name: str) -> StateReason:
     if old is None:
-        return Change("new", f"{name} does not have it")
+        return StateReason("new", f"{name} does not have it")
     if SEVERITIES.index(now.severity) > SEVERITIES.index(old.severity):
-        return Change("worse", f"it was of severity {old.severity}")
+        return StateReason("worse", f"it was of severity {old.severity}")
     added = [id for id in now.ids if id not in old.ids]
     if added:
         more = f" and {len(added) - 1} more" if len(added) > 1 else ""
-        return Change("worse", f"{name} has it, but not at {added[0]}{more}")
+        return StateReason("worse", f"{name} has it, but not at {added[0]}{more}")
     if now.value is None or old.value is None:
-        return Change("known", f"{name} has it")
+        return StateReason("known", f"{name} has it")
     was = f"it was {old.value:.4g}"
-    if _is_past(now, old.value, margin):
-        return Change("worse", f"{was}; {now.value:.4g} is past that by more than {margin:.0%}")
-    return Change("known", was)
+    if _is_worse(now, old.value, margin):
+        return StateReason(
+            "worse", f"{was}; {now.value:.4g} is past that by more than {margin:.0%}"
+        )
+    return StateReason("known", was)
 
 
-def _is_past(now: Finding, old: float, margin: float) -> bool:
+def _is_worse(now: Finding, old: float, margin: float) -> bool:
     """Is the value worse by more than `margin`? Bad is the side of the threshold that it is on.
 
     A value without a threshold is taken for a count or a size: more is worse.

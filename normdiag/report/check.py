@@ -7,16 +7,16 @@ from typing import Literal
 from normdiag.evidence.record import record
 from normdiag.findings import FailOn, Finding
 
-State = Literal["new", "worse", "known"]
+FindingState = Literal["new", "worse", "known"]
 
 
 @record
-class Standing:
+class FindingStatus:
     """One finding of the report, in the order of `findings`, beside the baseline."""
 
     code: str
     ids: tuple[str, ...]
-    state: State
+    state: FindingState
     """"new" throughout where there is no baseline."""
     why: str
     """What the state was concluded from."""
@@ -25,7 +25,7 @@ class Standing:
 
 
 @record
-class Bounded:
+class BoundStatus:
     """A number of the report that had to stay within a bound."""
 
     path: str
@@ -34,16 +34,16 @@ class Bounded:
     limit: float
     value: float | None
     """The worst of the values that the path leads to; null where none was measured."""
-    at: str | None
+    location: str | None
     """The path of that value, with the ids that it crosses in brackets."""
-    absent: int
+    unmeasured: int
     """How many values that the path leads to were not measured."""
     state: Literal["kept", "broken", "unknown"]
     why: str
 
 
 @record
-class Ignored:
+class IgnoredRule:
     """Rules that were left out, and why."""
 
     selector: str
@@ -73,9 +73,9 @@ class Check:
     """0 passed, 1 failed, 4 what had to be known is not."""
     fail_on: FailOn
     require_complete: bool
-    standings: tuple[Standing, ...]
+    finding_statuses: tuple[FindingStatus, ...]
     baseline: Baseline | None = None
-    bounds: tuple[Bounded, ...] = ()
-    ignored: tuple[Ignored, ...] = ()
-    lacking: tuple[str, ...] = ()
+    bounds: tuple[BoundStatus, ...] = ()
+    ignored: tuple[IgnoredRule, ...] = ()
+    missing_evidence: tuple[str, ...] = ()
     """What was not judged or not measured, and why."""

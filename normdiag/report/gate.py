@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from normdiag.errors import ExitCode
 from normdiag.findings import SEVERITIES, FailOn, Finding
 from normdiag.report import baseline, bounds, inputs
-from normdiag.report.check import Baseline, Check, Ignored, Standing
+from normdiag.report.check import Baseline, Check, FindingStatus, IgnoredRule
 from normdiag.report.report import Report
 
 
@@ -20,36 +20,38 @@ class Gate:
     require_complete: bool = False
     bounds: tuple[bounds.Bound, ...] = ()
     margin: float = baseline.MARGIN
-    ignored: tuple[Ignored, ...] = ()
+    ignored: tuple[IgnoredRule, ...] = ()
 
 
-def reached(report: Report, fail_on: FailOn) -> ExitCode:
+def gate_exit_code(report: Report, fail_on: FailOn) -> ExitCode:
     """Return GATE_FAILED where a finding is at least as severe as `fail_on`, else PASSED."""
-    failing = any(_severe(finding, fail_on) for finding in report.findings)
+    failing = any(_reaches_severity(finding, fail_on) for finding in report.findings)
     return ExitCode.GATE_FAILED if failing else ExitCode.PASSED
 
 
-def lacking(report: Report) -> tuple[str, ...]:
+def missing_evidence(report: Report) -> tuple[str, ...]:
     """What was not judged and what was not measured, with the reasons."""
     rules = [f"{skip.code}: {skip.why}" for skip in report.rules.skipped]
     return (*rules, *(f"{skipped.what}: {skipped.why}" for skipped in report.coverage.skipped))
 
 
-def checked(report: Report, gate: Gate, before: Report | None = None, origin: str = "") -> Report:
+def check_report(
+    report: Report, gate: Gate, before: Report | None = None, origin: str = ""
+) -> Report:
     """`report` with the outcome of the gate in it.
 
     `before` is the baseline, judged by the same rules, read from `origin`; findings that it has
     too do not fail, unless they are worse.
     """
     found = report.findings
-    matched = baseline.match(found, before.findings if before else (), gate.margin)
+    matched = baseline.match_findings(found, before.findings if before else (), gate.margin)
     standings = tuple(
-        Standing(
+        FindingStatus(
             code=finding.code,
             ids=finding.ids,
             state=change.state,
-            why=_why(finding, change, before) if before else "",
-            fails=change.state != "known" and _severe(finding, gate.fail_on),
+            why=_state_reason(finding, change, before) if before else "",
+            fails=change.state != "known" and _reaches_severity(finding, gate.fail_on),
         )
         for finding, change in zip(found, matched.changes, strict=True)
     )
@@ -57,32 +59,32 @@ def checked(report: Report, gate: Gate, before: Report | None = None, origin: st
         exit_code=ExitCode.PASSED,
         fail_on=gate.fail_on,
         require_complete=gate.require_complete,
-        standings=standings,
-        baseline=_baseline(report, before, origin, gate, matched.gone) if before else None,
-        bounds=bounds.measure(gate.bounds, report),
+        finding_statuses=standings,
+        baseline=_describe_baseline(report, before, origin, gate, matched.gone) if before else None,
+        bounds=bounds.evaluate_bounds(gate.bounds, report),
         ignored=gate.ignored,
-        lacking=lacking(report),
+        missing_evidence=missing_evidence(report),
     )
     return replace(report, check=replace(check, exit_code=_exit_code(check)))
 
 
-def _severe(finding: Finding, fail_on: FailOn) -> bool:
+def _reaches_severity(finding: Finding, fail_on: FailOn) -> bool:
     if fail_on == "never":
         return False
     return SEVERITIES.index(finding.severity) >= SEVERITIES.index(fail_on)
 
 
-def _why(finding: Finding, change: baseline.Change, before: Report) -> str:
+def _state_reason(finding: Finding, change: baseline.StateReason, before: Report) -> str:
     unjudged = [skip.why for skip in before.rules.skipped if skip.code == finding.code]
     if change.state == "new" and unjudged:
         return f"the baseline could not be judged by this rule: {unjudged[0]}"
     return change.why
 
 
-def _baseline(
+def _describe_baseline(
     report: Report, before: Report, origin: str, gate: Gate, gone: Iterable[Finding]
 ) -> Baseline:
-    doubts = "; ".join(_doubts(report, before))
+    doubts = "; ".join(_comparability_doubts(report, before))
     return Baseline(
         path=origin,
         target=before.subject.target,
@@ -92,19 +94,19 @@ def _baseline(
     )
 
 
-def _doubts(report: Report, before: Report) -> Iterator[str]:
+def _comparability_doubts(report: Report, before: Report) -> Iterator[str]:
     """What makes numbers of the two reports hard to compare."""
-    here, there = _sites(report), _sites(before)
+    here, there = _site_ids(report), _site_ids(before)
     if here and here.isdisjoint(there):
         yield "the baseline has none of this model's norms and adds (is it of another one?)"
     now, then = report.subject, before.subject
     if now.dtype != then.dtype:
         yield f"the baseline was run in {then.dtype}, this in {now.dtype}"
-    if not inputs.are_same(now.probe, then.probe):
+    if not inputs.are_same_inputs(now.probe, then.probe):
         yield "the baseline was made with other inputs"
 
 
-def _sites(report: Report) -> set[str]:
+def _site_ids(report: Report) -> set[str]:
     norms, adds = report.architecture.norms, report.architecture.residual_adds
     return {norm.id for norm in norms} | {add.id for add in adds}
 
@@ -112,9 +114,9 @@ def _sites(report: Report) -> set[str]:
 def _exit_code(check: Check) -> int:
     """A fact that fails goes before one that is not known."""
     states = {bounded.state for bounded in check.bounds}
-    if "broken" in states or any(standing.fails for standing in check.standings):
+    if "broken" in states or any(standing.fails for standing in check.finding_statuses):
         return ExitCode.GATE_FAILED
-    absent = any(bounded.absent for bounded in check.bounds)
-    if "unknown" in states or (check.require_complete and (check.lacking or absent)):
+    absent = any(bounded.unmeasured for bounded in check.bounds)
+    if "unknown" in states or (check.require_complete and (check.missing_evidence or absent)):
         return ExitCode.INCOMPLETE
     return ExitCode.PASSED

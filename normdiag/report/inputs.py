@@ -5,7 +5,7 @@ from __future__ import annotations
 from normdiag.evidence.subject import InputSummary
 
 
-def are_same(a: InputSummary, b: InputSummary) -> bool:
+def are_same_inputs(a: InputSummary, b: InputSummary) -> bool:
     """By the digests where both have one, else by all that is said of the inputs."""
     if a.digest is not None and b.digest is not None:
         return (a.digest, a.tokens) == (b.digest, b.tokens)

@@ -25,7 +25,7 @@ _STEP = re.compile(r"(?P<key>[^.\[\]]+)(?:\[(?P<id>.+?)\](?=\.|$))?(?:\.|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PathStep:
     """One key of a path, and the one id to go on in."""
 
     key: str
@@ -33,34 +33,34 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class PathValue:
     """A number that a path leads to; None where it was not measured."""
 
-    at: str
+    location: str
     number: float | None
     near: tuple[str, ...] = ()
     """Where an id in brackets is not there: those that come nearest."""
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class NumberPath:
     """A path that leads to numbers in every report, as far as types can tell."""
 
     text: str
-    steps: tuple[Step, ...]
+    steps: tuple[PathStep, ...]
 
-    def values(self, report: Report) -> tuple[Value, ...]:
+    def read_values(self, report: Report) -> tuple[PathValue, ...]:
         """What it leads to in `report`; none where nothing was measured there."""
-        return tuple(_follow(report, "", self.steps))
+        return tuple(_follow_steps(report, "", self.steps))
 
 
-def parse(text: str) -> Path:
+def parse_path(text: str) -> NumberPath:
     """The path in `text`, checked against the types of a report.
 
     Raises UsageError, naming the nearest keys: no such key, an id where there are none, or a path
     that does not end at numbers.
     """
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     position = 0
     while position < len(text) or not steps:
         match = _STEP.match(text, position)
@@ -70,21 +70,23 @@ def parse(text: str) -> Path:
                 "write keys with dots between, an id in brackets: "
                 "measurements.growth[model.layers].total",
             )
-        steps.append(Step(match["key"], match["id"]))
+        steps.append(PathStep(match["key"], match["id"]))
         position = match.end()
     kind: Any = Report
     for place, step in enumerate(steps):
-        kind = _field(kind, step, text, ".".join(each.key for each in steps[:place]))
+        kind = _field_type(kind, step, text, ".".join(each.key for each in steps[:place]))
     if not _is_number(kind):
-        raise UsageError(f"{text} is no number", _instead(text, kind))
-    return Path(text, tuple(steps))
+        raise UsageError(f"{text} is no number", _suggest_paths(text, kind))
+    return NumberPath(text, tuple(steps))
 
 
-def _field(kind: Any, step: Step, text: str, before: str) -> Any:
+def _field_type(kind: Any, step: PathStep, text: str, before: str) -> Any:
     """The type that `step` leads to from `kind`; that of the entries where it holds several."""
-    fields = _fields(kind)
+    fields = _field_types(kind)
     if step.key not in fields:
-        below = [f"{key}.{step.key}" for key, inner in fields.items() if step.key in _fields(inner)]
+        below = [
+            f"{key}.{step.key}" for key, inner in fields.items() if step.key in _field_types(inner)
+        ]
         near = below or get_close_matches(step.key, fields, n=3, cutoff=0.5) or list(fields)
         where = before or "the report"
         raise UsageError(
@@ -93,7 +95,7 @@ def _field(kind: Any, step: Step, text: str, before: str) -> Any:
             if near
             else f"{where} ends it",
         )
-    inner = _several(fields[step.key])
+    inner = _entry_type(fields[step.key])
     if inner is None and step.id is not None:
         raise UsageError(
             f"{text!r} leads nowhere: {step.key} has no ids, so no [{step.id}]", "drop the brackets"
@@ -101,14 +103,14 @@ def _field(kind: Any, step: Step, text: str, before: str) -> Any:
     return fields[step.key] if inner is None else inner
 
 
-def _fields(kind: Any) -> dict[str, Any]:
+def _field_types(kind: Any) -> dict[str, Any]:
     """JSON key -> type, without None; empty for what is no record."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return {}
-    return {name.rstrip("_"): _present(hint) for name, hint in get_type_hints(kind).items()}
+    return {name.rstrip("_"): _without_none(hint) for name, hint in get_type_hints(kind).items()}
 
 
-def _present(hint: Any) -> Any:
+def _without_none(hint: Any) -> Any:
     """`hint` without None."""
     if get_origin(hint) not in (Union, types.UnionType):
         return hint
@@ -116,68 +118,70 @@ def _present(hint: Any) -> Any:
     return kinds[0] if len(kinds) == 1 else hint
 
 
-def _several(kind: Any) -> Any:
+def _entry_type(kind: Any) -> Any:
     """The type of the entries of a dict or a list; None for what is neither."""
     if get_origin(kind) is dict:
-        return _present(get_args(kind)[1])
-    return _present(get_args(kind)[0]) if get_origin(kind) is tuple else None
+        return _without_none(get_args(kind)[1])
+    return _without_none(get_args(kind)[0]) if get_origin(kind) is tuple else None
 
 
 def _is_number(kind: Any) -> bool:
     if get_origin(kind) in (Union, types.UnionType):
         return any(_is_number(each) for each in get_args(kind))
-    inner = _several(kind)
+    inner = _entry_type(kind)
     return kind in (int, float) if inner is None else _is_number(inner)
 
 
 def _holds_numbers(kind: Any) -> bool:
-    fields = _fields(_several(kind) or kind)
+    fields = _field_types(_entry_type(kind) or kind)
     return _is_number(kind) or any(map(_holds_numbers, fields.values()))
 
 
-def _instead(text: str, kind: Any) -> str:
-    fields = [f"{text}.{key}" for key, inner in _fields(kind).items() if _holds_numbers(inner)]
+def _suggest_paths(text: str, kind: Any) -> str:
+    fields = [f"{text}.{key}" for key, inner in _field_types(kind).items() if _holds_numbers(inner)]
     if not fields:
         return "give the path of a number, such as measurements.growth.total"
     return f"it holds {', '.join(fields)}"
 
 
-def _follow(value: Any, at: str, steps: tuple[Step, ...]) -> Iterator[Value]:
+def _follow_steps(value: Any, at: str, steps: tuple[PathStep, ...]) -> Iterator[PathValue]:
     if value is None:
-        yield Value(at, None)
+        yield PathValue(at, None)
     elif steps:
         step, rest = steps[0], steps[1:]
         at = f"{at}.{step.key}".lstrip(".")
         inner = getattr(value, step.key if hasattr(value, step.key) else f"{step.key}_")
-        yield from _into(inner, at, step.id, rest)
+        yield from _follow_entries(inner, at, step.id, rest)
     elif isinstance(value, tuple):
-        yield from _into(value, at, None, ())
+        yield from _follow_entries(value, at, None, ())
     elif isinstance(value, int | float):
-        yield Value(at, value)
+        yield PathValue(at, value)
 
 
-def _into(value: Any, at: str, id: str | None, rest: tuple[Step, ...]) -> Iterator[Value]:
+def _follow_entries(
+    value: Any, at: str, id: str | None, rest: tuple[PathStep, ...]
+) -> Iterator[PathValue]:
     """Go on in each entry of a dict or a list, or the one called `id`; in another value itself."""
     if not isinstance(value, Mapping | tuple):
-        yield from _follow(value, at, rest)
+        yield from _follow_steps(value, at, rest)
         return
-    entries = value if isinstance(value, Mapping) else dict(_named(value))
+    entries = value if isinstance(value, Mapping) else dict(_iterate_entries(value))
     if id is not None and id not in entries:
         near = get_close_matches(id, entries, n=3, cutoff=0.3) or list(entries)[:3]
-        yield Value(f"{at}[{id}]", None, tuple(near))
+        yield PathValue(f"{at}[{id}]", None, tuple(near))
         return
     for name, entry in entries.items():
         if id is None or name == id:
-            yield from _follow(entry, f"{at}[{name}]", rest)
+            yield from _follow_steps(entry, f"{at}[{name}]", rest)
 
 
-def _named(values: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
+def _iterate_entries(values: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
     """The entries of a list by their ids; by their places where they have none."""
     for place, value in enumerate(values):
         yield getattr(value, "id", str(place)), value
 
 
-def worst(values: tuple[Value, ...], bound: Literal["max", "min"]) -> Value | None:
+def worst_value(values: tuple[PathValue, ...], bound: Literal["max", "min"]) -> PathValue | None:
     """The value most past a bound, NaN before all others; None where none was measured."""
     sign = 1.0 if bound == "max" else -1.0
     known = [(value.number, value) for value in values if value.number is not None]

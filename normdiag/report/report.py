@@ -12,17 +12,17 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.record import record
 from normdiag.evidence.subject import Subject
 from normdiag.evidence.tokens import TokenTrace
-from normdiag.findings import Finding, Judgement, Skip
+from normdiag.findings import Finding, Judgement, SkippedRule
 from normdiag.report import atomic, v1
 from normdiag.report.check import Check
 
 
 @record
-class Rules:
+class RuleOutcomes:
     """Which rules looked and found nothing, and which could not look."""
 
     passed: tuple[str, ...] = ()
-    skipped: tuple[Skip, ...] = ()
+    skipped: tuple[SkippedRule, ...] = ()
 
 
 @record
@@ -35,7 +35,7 @@ class Report:
     measurements: Measurements
     coverage: Coverage
     findings: tuple[Finding, ...]
-    rules: Rules
+    rules: RuleOutcomes
     trace: tuple[TokenTrace, ...] | None = None
     """Token by site; null where `trace` was not asked for."""
     check: Check | None = None
@@ -50,7 +50,7 @@ class Report:
             measurements=evidence.measurements,
             coverage=evidence.coverage,
             findings=judgement.findings,
-            rules=Rules(passed=judgement.passed, skipped=judgement.skipped),
+            rules=RuleOutcomes(passed=judgement.passed, skipped=judgement.skipped),
             trace=evidence.trace or None,
         )
 
@@ -66,8 +66,8 @@ class Report:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document as plain dicts, lists, strings and numbers, as it is saved."""
-        return v1.document(self)
+        return v1.to_document(self)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON document. An interrupted or failed write leaves the old file in place."""
-        atomic.write(Path(path), v1.dumps(self))
+        atomic.write_atomically(Path(path), v1.dump_record(self))

@@ -11,24 +11,24 @@ from normdiag.report.report import Report
 from normdiag.report.series import Series
 
 
-def load(path: str | Path) -> Report | Series | Comparison:
+def load_saved(path: str | Path) -> Report | Series | Comparison:
     """Read any of them.
 
     Raises ReportError where the file cannot be read, is none of them, is damaged, or was written in
     a newer major version of the format.
     """
     origin = repr(str(path))
-    found = v1.parse(_text(path), origin)
+    found = v1.parse_document(_read_text(path), origin)
     if "headline" in found:
-        return v1.read(found, Comparison, origin)
+        return v1.read_record(found, Comparison, origin)
     if "reports" in found:
-        return v1.read(found, Series, origin)
-    return v1.read(found, Report, origin)
+        return v1.read_record(found, Series, origin)
+    return v1.read_record(found, Report, origin)
 
 
 def load_reports(path: str | Path) -> Report | Series:
     """Read a report, or those of several targets. Raises ReportError, for a comparison too."""
-    saved = load(path)
+    saved = load_saved(path)
     if isinstance(saved, Comparison):
         raise ReportError(
             f"{str(path)!r} holds a comparison, not a report",
@@ -51,7 +51,7 @@ def load_report(path: str | Path) -> Report:
     return saved
 
 
-def _text(path: str | Path) -> str:
+def _read_text(path: str | Path) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:

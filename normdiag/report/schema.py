@@ -20,30 +20,36 @@ from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
 from normdiag.report.series import Series
 
-COMMITTED = Path(__file__).parent / "schemas" / "report-v1.schema.json"
-SERIES = COMMITTED.with_name("series-v1.schema.json")
+REPORT_SCHEMA = Path(__file__).parent / "schemas" / "report-v1.schema.json"
+SERIES_SCHEMA = REPORT_SCHEMA.with_name("series-v1.schema.json")
 """Of several reports in one document; it refers to the file above."""
-COMPARISON = COMMITTED.with_name("comparison-v1.schema.json")
+COMPARISON_SCHEMA = REPORT_SCHEMA.with_name("comparison-v1.schema.json")
 
 
-def generate() -> str:
+def generate_report_schema() -> str:
     """Make the schema from the records. Needs their source code, for the docstrings of fields."""
-    return _text(_made(Report, "normdiag report, schema version 1", _Generator))
+    return _format_schema(
+        _build_schema(Report, "normdiag report, schema version 1", _SchemaGenerator)
+    )
 
 
-def generate_series() -> str:
+def generate_series_schema() -> str:
     """Make the schema of a series, in which the report is a reference to its own schema."""
-    made = _made(Series, "normdiag series of reports, schema version 1", _SeriesGenerator)
-    made["$defs"][Report.__name__] = {"$ref": COMMITTED.name}
-    return _text(made)
+    made = _build_schema(
+        Series, "normdiag series of reports, schema version 1", _SeriesSchemaGenerator
+    )
+    made["$defs"][Report.__name__] = {"$ref": REPORT_SCHEMA.name}
+    return _format_schema(made)
 
 
-def generate_comparison() -> str:
+def generate_comparison_schema() -> str:
     """Make the schema of a comparison."""
-    return _text(_made(Comparison, "normdiag comparison, schema version 1", _Generator))
+    return _format_schema(
+        _build_schema(Comparison, "normdiag comparison, schema version 1", _SchemaGenerator)
+    )
 
 
-def _made(kind: type, title: str, generator: type[GenerateJsonSchema]) -> dict[str, Any]:
+def _build_schema(kind: type, title: str, generator: type[GenerateJsonSchema]) -> dict[str, Any]:
     made = TypeAdapter(kind).json_schema(mode="serialization", schema_generator=generator)
     made["title"] = title
     made["properties"]["schema_version"] = {"type": "string", "pattern": r"^1\.[0-9]+$"}
@@ -51,11 +57,11 @@ def _made(kind: type, title: str, generator: type[GenerateJsonSchema]) -> dict[s
     return {"$schema": GenerateJsonSchema.schema_dialect, **made}
 
 
-def _text(schema: dict[str, Any]) -> str:
+def _format_schema(schema: dict[str, Any]) -> str:
     return json.dumps(schema, indent=2, ensure_ascii=True) + "\n"
 
 
-class _Generator(GenerateJsonSchema):
+class _SchemaGenerator(GenerateJsonSchema):
     """Numbers may be the names of non-finite ones; fields carry their docstrings."""
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
@@ -75,7 +81,7 @@ class _Generator(GenerateJsonSchema):
         return False
 
 
-class _SeriesGenerator(_Generator):
+class _SeriesSchemaGenerator(_SchemaGenerator):
     """Leaves the report empty, for a reference to its own schema."""
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:

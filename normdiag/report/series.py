@@ -22,7 +22,7 @@ _FROM_MILD_TO_BAD = (
 
 
 @record
-class Failure:
+class TargetFailure:
     """Why there is no report of a target."""
 
     what: str
@@ -31,13 +31,13 @@ class Failure:
 
 
 @record
-class Entry:
+class SeriesEntry:
     """One target: its report, or why there is none."""
 
     target: str
     """As it was given."""
     report: Report | None = None
-    failure: Failure | None = None
+    failure: TargetFailure | None = None
 
 
 @record
@@ -47,14 +47,14 @@ class Series:
     schema_version: str = v1.VERSION
     exit_code: int
     """The worst of all."""
-    reports: tuple[Entry, ...]
+    reports: tuple[SeriesEntry, ...]
 
     def save(self, path: str | Path) -> None:
         """Write the JSON document, whole or not at all."""
-        atomic.write(Path(path), v1.dumps(self))
+        atomic.write_atomically(Path(path), v1.dump_record(self))
 
 
-def exit_code(entry: Entry) -> ExitCode:
+def entry_exit_code(entry: SeriesEntry) -> ExitCode:
     """What a check of this target alone would have exited with."""
     if entry.failure is not None:
         return ExitCode(entry.failure.exit_code)
@@ -62,11 +62,11 @@ def exit_code(entry: Entry) -> ExitCode:
     return ExitCode(check.exit_code) if check else ExitCode.PASSED
 
 
-def worst(entries: tuple[Entry, ...]) -> ExitCode:
+def series_exit_code(entries: tuple[SeriesEntry, ...]) -> ExitCode:
     """The exit code of several targets."""
-    return max(map(exit_code, entries), key=_FROM_MILD_TO_BAD.index, default=ExitCode.PASSED)
+    return max(map(entry_exit_code, entries), key=_FROM_MILD_TO_BAD.index, default=ExitCode.PASSED)
 
 
-def natural(name: str) -> str:
+def natural_sort_key(name: str) -> str:
     """What to sort names by so that the numbers in them count as numbers."""
     return re.sub(r"[0-9]+", lambda digits: digits[0].zfill(20), name)

@@ -24,33 +24,33 @@ _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 _REWRITE = "write it again with `normdiag inspect TARGET --json FILE`"
 
 
-def document(report: object) -> dict[str, Any]:
+def to_document(report: object) -> dict[str, Any]:
     """Return a record as what JSON can hold."""
-    plain: dict[str, Any] = _wire(
-        _adapter(type(report)).dump_python(report, mode="python", by_alias=True)
+    plain: dict[str, Any] = _to_wire(
+        _type_adapter(type(report)).dump_python(report, mode="python", by_alias=True)
     )
     return plain
 
 
-def dumps(report: object) -> str:
+def dump_record(report: object) -> str:
     """Return a record as JSON text, indented, one trailing newline."""
     # ASCII alone: a token or a module name in the text must not reach a terminal as a control
     # sequence or a bidirectional override, also where the JSON itself is what is printed.
-    return json.dumps(document(report), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    return json.dumps(to_document(report), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
-def loads(text: str, kind: type[T], origin: str) -> T:
+def load_record(text: str, kind: type[T], origin: str) -> T:
     """Read a record of `kind`; `origin` is what errors call the text ("'report.json'").
 
     Raises ReportError where the text is not JSON, not a report, damaged, or of another major.
     """
-    return read(parse(text, origin), kind, origin)
+    return read_record(parse_document(text, origin), kind, origin)
 
 
-def parse(text: str, origin: str) -> dict[str, Any]:
+def parse_document(text: str, origin: str) -> dict[str, Any]:
     """The JSON object in `text`, of a version that can be read. Raises ReportError."""
     try:
-        found = json.loads(text, parse_constant=_not_json)
+        found = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise ReportError(
             f"{origin} is not a normdiag report: not JSON ({error})",
@@ -60,51 +60,51 @@ def parse(text: str, origin: str) -> dict[str, Any]:
     return dict(found)
 
 
-def read(found: dict[str, Any], kind: type[T], origin: str) -> T:
+def read_record(found: dict[str, Any], kind: type[T], origin: str) -> T:
     """The record of `kind` in a parsed document. Raises ReportError where it is damaged."""
     version = found["schema_version"]
     # What a newer minor version added is gone once it is read, so the record says what it holds.
     found = found | {"schema_version": VERSION}
     try:
-        report: T = _adapter(kind).validate_python(found)
+        report: T = _type_adapter(kind).validate_python(found)
     except ValidationError as error:
         raise ReportError(
-            f"{origin} is a damaged normdiag report: {_problems(error)}",
+            f"{origin} is a damaged normdiag report: {_describe_problems(error)}",
             f"it says schema version {version} and this normdiag reads {VERSION}; {_REWRITE}",
         ) from error
     return report
 
 
-def number(value: float) -> float | str:
+def wire_number(value: float) -> float | str:
     """Return a number as it is spelled: itself, or its name where it is not finite."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _adapter(kind: type) -> TypeAdapter[Any]:
+def _type_adapter(kind: type) -> TypeAdapter[Any]:
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
 
 
-def _wire(value: Any) -> Any:
+def _to_wire(value: Any) -> Any:
     if isinstance(value, dict):
-        return {_text(key): _wire(item) for key, item in value.items()}
+        return {_escape_surrogates(key): _to_wire(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_wire(item) for item in value]
+        return [_to_wire(item) for item in value]
     if isinstance(value, str):
-        return _text(value)
-    return number(value) if isinstance(value, float) else value
+        return _escape_surrogates(value)
+    return wire_number(value) if isinstance(value, float) else value
 
 
-def _text(value: str) -> str:
+def _escape_surrogates(value: str) -> str:
     # Half of a surrogate pair (a file name that is not UTF-8, a damaged tokenizer) is no text, and
     # strict readers refuse a document that has one; it becomes the visible `\udcff`.
     return value.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _not_json(constant: str) -> NoReturn:
+def _reject_constant(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is no JSON number")
 
 
@@ -123,13 +123,15 @@ def _require_version(found: Any, origin: str) -> None:
         )
 
 
-def _problems(error: ValidationError) -> str:
+def _describe_problems(error: ValidationError) -> str:
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    shown = [f"{_path(problem['loc'])}: {problem['msg']}" for problem in problems[:_SHOWN]]
+    shown = [
+        f"{_format_location(problem['loc'])}: {problem['msg']}" for problem in problems[:_SHOWN]
+    ]
     if len(problems) > _SHOWN:
         shown.append(f"and {len(problems) - _SHOWN} more")
     return "; ".join(shown)
 
 
-def _path(location: tuple[int | str, ...]) -> str:
+def _format_location(location: tuple[int | str, ...]) -> str:
     return " > ".join(str(part) for part in location)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.findings import SEVERITIES, Finding, Judgement, Skip
-from normdiag.rules.requirements import absent
-from normdiag.rules.registry import RULES, find, select
+from normdiag.findings import SEVERITIES, Finding, Judgement, SkippedRule
+from normdiag.rules.registry import RULES, find_rule, select_rules
+from normdiag.rules.requirements import missing_reason
 from normdiag.rules.rule import Rule
-from normdiag.rules.thresholds import Limits, resolve
+from normdiag.rules.thresholds import Limits, resolve_thresholds
 
 
-def judge(
+def judge_evidence(
     evidence: Evidence,
     *,
     select: Iterable[str] = (),
@@ -26,14 +26,14 @@ def judge(
     rule that raises is a fault of normdiag, and the exception goes through.
     Raises UsageError: an unknown rule or threshold, a threshold that cannot be meant.
     """
-    limits = _limits(thresholds or {})
+    limits = _resolve_limits(thresholds or {})
     findings: list[Finding] = []
-    skipped: list[Skip] = []
+    skipped: list[SkippedRule] = []
     passed: list[str] = []
-    for rule in _selected(select, ignore):
-        why = _missing(rule, evidence)
+    for rule in select_rules(select, ignore):
+        why = _missing_evidence(rule, evidence)
         if why:
-            skipped.append(Skip(code=rule.code, name=rule.name, why=why))
+            skipped.append(SkippedRule(code=rule.code, name=rule.name, why=why))
             continue
         found = list(rule.check(evidence, limits[rule.code]))
         findings.extend(found)
@@ -43,21 +43,17 @@ def judge(
     return Judgement(findings=tuple(findings), skipped=tuple(skipped), passed=tuple(passed))
 
 
-# `judge` has a parameter of this name, which is the word that its callers know.
-_selected = select
-
-
-def _missing(rule: Rule, evidence: Evidence) -> str | None:
-    reasons = (absent(evidence, need) for need in rule.needs)
+def _missing_evidence(rule: Rule, evidence: Evidence) -> str | None:
+    reasons = (missing_reason(evidence, need) for need in rule.requirements)
     return next((why for why in reasons if why), None)
 
 
-def _limits(thresholds: Mapping[str, Mapping[str, float]]) -> dict[str, Limits]:
+def _resolve_limits(thresholds: Mapping[str, Mapping[str, float]]) -> dict[str, Limits]:
     """Code -> the limits of that rule; what is set for rules that are not selected is read too."""
     overrides: dict[str, dict[str, float]] = {}
     for selector, values in thresholds.items():
-        overrides.setdefault(find(selector).code, {}).update(values)
+        overrides.setdefault(find_rule(selector).code, {}).update(values)
     return {
-        rule.code: resolve(rule.name, rule.thresholds, overrides.get(rule.code, {}))
+        rule.code: resolve_thresholds(rule.name, rule.thresholds, overrides.get(rule.code, {}))
         for rule in RULES
     }

@@ -6,13 +6,13 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.precision import Precision
 
 
-def measured(evidence: Evidence) -> Precision:
+def precision_measurement(evidence: Evidence) -> Precision:
     """What the need `measurements.precision` promises."""
     found = evidence.measurements.precision
     return Precision(formats={}) if found is None else found
 
 
-def formats(evidence: Evidence) -> set[str]:
+def checkpoint_formats(evidence: Evidence) -> set[str]:
     """The format of the run and, of the checkpoint, the one that most tensors are stored in, as
     torch calls them ("float16")."""
     run = (evidence.subject.dtype or "").removeprefix("torch.")

@@ -20,25 +20,25 @@ HEADINGS = (
 )
 """The sections of every page, in this order."""
 
-Row = tuple[str, str, str]
+RuleRow = tuple[str, str, str]
 """Code, name, summary."""
 
 
-def rows(rules: Iterable[Rule]) -> tuple[Row, ...]:
+def rule_rows(rules: Iterable[Rule]) -> tuple[RuleRow, ...]:
     """One row per rule."""
     return tuple((rule.code, rule.name, rule.summary) for rule in rules)
 
 
-def page(rule: Rule) -> str:
+def format_rule_page(rule: Rule) -> str:
     """The page of `rule`: its docstring, the thresholds and the sample models from its data."""
-    body = rule.text.removeprefix(rule.summary).strip()
-    body = _under(body, "Thresholds", _thresholds(rule))
-    body = _under(body, "Example", _example(rule))
-    head = f"# {rule.code} {rule.name}\n\n{rule.summary}\n\n{_facts(rule)}"
+    body = rule.page_text.removeprefix(rule.summary).strip()
+    body = _append_to_section(body, "Thresholds", _format_thresholds(rule))
+    body = _append_to_section(body, "Example", _format_example(rule))
+    head = f"# {rule.code} {rule.name}\n\n{rule.summary}\n\n{_format_facts(rule)}"
     return f"{head}\n\n{body}\n"
 
 
-def index(rules: Iterable[Rule]) -> str:
+def format_rule_index(rules: Iterable[Rule]) -> str:
     """The table of all rules, with links to their pages."""
     lines = [
         "# Rules",
@@ -49,12 +49,15 @@ def index(rules: Iterable[Rule]) -> str:
         "",
         "| code | name | what it finds |",
         "|---|---|---|",
-        *(f"| {code} | [{name}]({name}.md) | {_cell(text)} |" for code, name, text in rows(rules)),
+        *(
+            f"| {code} | [{name}]({name}.md) | {_escape_cell(text)} |"
+            for code, name, text in rule_rows(rules)
+        ),
     ]
     return "\n".join(lines) + "\n"
 
 
-def _under(body: str, heading: str, block: str) -> str:
+def _append_to_section(body: str, heading: str, block: str) -> str:
     """`body` with `block` at the end of the section `heading`."""
     mark = f"## {heading}\n"
     before, found, after = body.partition(mark)
@@ -65,16 +68,16 @@ def _under(body: str, heading: str, block: str) -> str:
     return f"{before}{mark}\n{section}\n{rest_mark}{rest}"
 
 
-def _facts(rule: Rule) -> str:
-    needs = ", ".join(f"`{need}`" for need in rule.needs)
+def _format_facts(rule: Rule) -> str:
+    needs = ", ".join(f"`{need}`" for need in rule.requirements)
     return f"Family {rule.family}, since {rule.since}. Evidence: {needs}."
 
 
-def _thresholds(rule: Rule) -> str:
+def _format_thresholds(rule: Rule) -> str:
     if not rule.thresholds:
         return "It has none: the defect is there or it is not."
     lines = ["| name | default | unit | range | meaning | source |", "|---|---|---|---|---|---|"]
-    lines += [_row(threshold) for threshold in rule.thresholds]
+    lines += [_format_threshold_row(threshold) for threshold in rule.thresholds]
     first = rule.thresholds[0]
     lines += [
         "",
@@ -88,7 +91,7 @@ def _thresholds(rule: Rule) -> str:
     return "\n".join(lines)
 
 
-def _row(threshold: Threshold) -> str:
+def _format_threshold_row(threshold: Threshold) -> str:
     high = "" if math.isinf(threshold.high) else f"{threshold.high:g}"
     span = f"{threshold.low:g} to {high}" if high else f"at least {threshold.low:g}"
     cells = (
@@ -99,10 +102,10 @@ def _row(threshold: Threshold) -> str:
         threshold.meaning,
         threshold.source,
     )
-    return "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+    return "| " + " | ".join(_escape_cell(cell) for cell in cells) + " |"
 
 
-def _example(rule: Rule) -> str:
+def _format_example(rule: Rule) -> str:
     script, _, factory = rule.fires_on.partition(":")
     target, first = rule.fires_on, []
     if factory == "write":  # a checkpoint that is written first, not a factory
@@ -117,5 +120,5 @@ def _example(rule: Rule) -> str:
     return "\n".join(lines)
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return text.replace("|", "\\|")

@@ -34,12 +34,12 @@ from normdiag.rules.placement.missing_final_norm import MissingFinalNorm
 from normdiag.rules.placement.mixed_placement import MixedPlacement
 from normdiag.rules.placement.narrow_norm import NarrowNorm
 from normdiag.rules.placement.unexpected_axis import UnexpectedAxis
+from normdiag.rules.precision.absorbed_update import AbsorbedUpdate
 from normdiag.rules.precision.epsilon_underflow import EpsilonUnderflow
 from normdiag.rules.precision.non_finite_activation import NonFiniteActivation
 from normdiag.rules.precision.overflow_risk import OverflowRisk
 from normdiag.rules.precision.promoted_stream import PromotedStream
 from normdiag.rules.precision.square_overflow import SquareOverflow
-from normdiag.rules.precision.absorbed_update import AbsorbedUpdate
 from normdiag.rules.rule import Rule
 from normdiag.rules.stream.cancelling_add import CancellingAdd
 from normdiag.rules.stream.duplicate_layer import DuplicateLayer
@@ -104,37 +104,37 @@ FAMILIES = {
 """The first three characters of a code -> the folder of its rules."""
 
 
-def find(selector: str) -> Rule:
+def find_rule(selector: str) -> Rule:
     """The rule with this code or name. Raises UsageError, naming the nearest ones."""
     for rule in RULES:
         if selector.upper() == rule.code or selector.lower() == rule.name:
             return rule
-    raise _unknown(selector)
+    raise _unknown_rule_error(selector)
 
 
-def select(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+def select_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
     """The rules named by `select` (all, where it is empty) without those named by `ignore`.
 
     A selector is a code, a name, or a prefix of codes: "ND301", "epsilon-dominates", "ND3".
     Raises UsageError for one that fits no rule: a gate with a misspelt rule would stand open.
     """
-    wanted = {rule.code for selector in select for rule in matching(selector)}
-    unwanted = {rule.code for selector in ignore for rule in matching(selector)}
+    wanted = {rule.code for selector in select for rule in match_rules(selector)}
+    unwanted = {rule.code for selector in ignore for rule in match_rules(selector)}
     return tuple(
         rule for rule in RULES if (rule.code in wanted or not wanted) and rule.code not in unwanted
     )
 
 
-def matching(selector: str) -> tuple[Rule, ...]:
+def match_rules(selector: str) -> tuple[Rule, ...]:
     """The rules that `selector` names, at least one. Raises UsageError."""
     upper = selector.upper()
     by_code = tuple(
         rule for rule in RULES if upper.startswith("ND") and rule.code.startswith(upper)
     )
-    return by_code or (find(selector),)
+    return by_code or (find_rule(selector),)
 
 
-def _unknown(selector: str) -> UsageError:
+def _unknown_rule_error(selector: str) -> UsageError:
     names, codes = [rule.name for rule in RULES], [rule.code for rule in RULES]
     near = get_close_matches(selector.lower(), names) + get_close_matches(selector.upper(), codes)
     # A word out of the middle of a name ("growth") is what people remember.

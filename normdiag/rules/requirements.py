@@ -7,7 +7,7 @@ from typing import Literal
 
 from normdiag.evidence.evidence import Evidence
 
-Need = Literal[
+Requirement = Literal[
     "loading",
     "forward",
     "values",
@@ -24,6 +24,8 @@ Need = Literal[
     "measurements.blocks",
     "measurements.gradients",
     "measurements.precision",
+    "measurements.attention_logits",
+    "measurements.defaults",
 ]
 
 NO_FORWARD = {
@@ -36,91 +38,93 @@ NO_CHECKPOINT = {
 }
 
 
-def absent(evidence: Evidence, need: Need) -> str | None:
+def missing_reason(evidence: Evidence, need: Requirement) -> str | None:
     """Why `evidence` lacks what `need` names; None where it is there."""
-    return _ABSENT[need](evidence)
+    return _MISSING_REASONS[need](evidence)
 
 
-def _loading(evidence: Evidence) -> str | None:
+def _missing_loading(evidence: Evidence) -> str | None:
     mode = evidence.subject.mode
     if mode == "weights-only":
         return "no model was built that could lack something (--weights-only)"
     return NO_CHECKPOINT.get(mode)
 
 
-def _forward(evidence: Evidence) -> str | None:
+def _missing_forward(evidence: Evidence) -> str | None:
     # With no weights the structure is still traced, unless only names and shapes were read.
     mode = evidence.subject.mode
     was_run = mode != "weights-only" and evidence.subject.probe.kind != "none"
     return None if was_run else NO_FORWARD.get(mode, "no forward was run")
 
 
-def _stacks(evidence: Evidence) -> str | None:
+def _missing_stacks(evidence: Evidence) -> str | None:
     if evidence.architecture.stacks:
         return None
-    return _forward(evidence) or "no stack of residual adds was found"
+    return _missing_forward(evidence) or "no stack of residual adds was found"
 
 
-def _found_norms(evidence: Evidence) -> str | None:
+def _missing_norms(evidence: Evidence) -> str | None:
     if evidence.architecture.norms:
         return None
-    return _forward(evidence) or "no norm was found"
+    return _missing_forward(evidence) or "no norm was found"
 
 
-def _gains(evidence: Evidence) -> str | None:
+def _missing_gains(evidence: Evidence) -> str | None:
     has_gain = any(norm.gain is not None for norm in evidence.architecture.norms)
-    return _norms(evidence) or (None if has_gain else "no norm has a gain")
+    return _missing_norm_measurements(evidence) or (None if has_gain else "no norm has a gain")
 
 
-def _values(evidence: Evidence) -> str | None:
-    measured = evidence.measurements
-    if measured.first_nonfinite or measured.norms or measured.stream or measured.head_input:
-        return None
-    return NO_FORWARD.get(evidence.subject.mode, "no values were measured (see --measure)")
+def _missing_values(evidence: Evidence) -> str | None:
+    """Every forward with values is searched for those that are not finite."""
+    return NO_FORWARD.get(evidence.subject.mode)
 
 
-def _norms(evidence: Evidence) -> str | None:
+def _missing_norm_measurements(evidence: Evidence) -> str | None:
     if evidence.measurements.norms:
         return None
     found = bool(evidence.architecture.norms)
-    return _unmeasured(evidence, "norms", found, "no norm was found")
+    return _measurement_reason(evidence, "norm-inputs", found, "no norm was found")
 
 
-def _jacobians(evidence: Evidence) -> str | None:
+def _missing_jacobians(evidence: Evidence) -> str | None:
     measured = evidence.measurements.norms.values()
     if any(norm.jacobian is not None for norm in measured):
         return None
     kinds = {norm.kind for norm in evidence.architecture.norms}
     found = bool(kinds & {"layernorm", "rmsnorm", "groupnorm"})
-    return _unmeasured(evidence, "jacobians", found, "no norm has a Jacobian of known form")
+    return _measurement_reason(
+        evidence, "norm-jacobians", found, "no norm has a Jacobian of known form"
+    )
 
 
-def _stream(evidence: Evidence) -> str | None:
+def _missing_stream(evidence: Evidence) -> str | None:
     if evidence.measurements.stream:
         return None
     found = bool(evidence.architecture.residual_adds)
-    return _unmeasured(evidence, "stream", found, "no residual add was found")
+    return _measurement_reason(evidence, "stream-adds", found, "no residual add was found")
 
 
-def _growth(evidence: Evidence) -> str | None:
+def _missing_growth(evidence: Evidence) -> str | None:
     if evidence.measurements.growth:
         return None
     if evidence.measurements.stream:
         return "no law can be fitted to a single add, or to values that are not finite"
     found = bool(evidence.architecture.stacks)
-    return _unmeasured(evidence, "stream", found, "no stack of residual adds was found")
+    return _measurement_reason(
+        evidence, "stream-adds", found, "no stack of residual adds was found"
+    )
 
 
-def _duplicates(evidence: Evidence) -> str | None:
+def _missing_duplicates(evidence: Evidence) -> str | None:
     if evidence.measurements.duplicates:
         return None
     found = bool(evidence.architecture.stacks)
-    if found and evidence.measurements.stream:
+    if found and _was_requested(evidence, "depth"):
         return "no stack has two layers that are modules of their own with weights"
-    return _unmeasured(evidence, "stream", found, "no stack of residual adds was found")
+    return _measurement_reason(evidence, "depth", found, "no stack of residual adds was found")
 
 
-def _replay(evidence: Evidence) -> str | None:
+def _missing_replay(evidence: Evidence) -> str | None:
     if evidence.measurements.replay or evidence.measurements.closure:
         return None
     found = bool(evidence.architecture.norms or evidence.architecture.residual_adds)
@@ -129,51 +133,83 @@ def _replay(evidence: Evidence) -> str | None:
     return NO_FORWARD.get(evidence.subject.mode, "no site was replayed")
 
 
-def _blocks(evidence: Evidence) -> str | None:
+def _missing_blocks(evidence: Evidence) -> str | None:
     if evidence.measurements.blocks:
         return None
     found = bool(evidence.architecture.residual_adds)
-    return _unmeasured(evidence, "jacobians", found, "no residual add was found")
+    return _measurement_reason(evidence, "block-jacobians", found, "no residual add was found")
 
 
-def _gradients(evidence: Evidence) -> str | None:
+def _missing_gradients(evidence: Evidence) -> str | None:
     if evidence.measurements.gradients is not None:
         return None
-    return _unmeasured(evidence, "gradients", True, "")
+    return _measurement_reason(evidence, "gradients", True, "")
 
 
-def _precision(evidence: Evidence) -> str | None:
-    if evidence.measurements.precision is not None:
+def _missing_precision(evidence: Evidence) -> str | None:
+    precision = evidence.measurements.precision
+    if precision is not None and precision.formats:
         return None
-    return _unmeasured(evidence, "stream", True, "")
+    found = bool(evidence.architecture.residual_adds)
+    return _measurement_reason(evidence, "precision", found, "no residual add was found")
 
 
-def _weights(evidence: Evidence) -> str | None:
+def _missing_attention_logits(evidence: Evidence) -> str | None:
+    precision = evidence.measurements.precision
+    if precision is not None and _was_requested(evidence, "attention-logits"):
+        return None
+    is_known = _was_requested(evidence, "attention-logits") and bool(evidence.coverage.measures)
+    return _measurement_reason(
+        evidence, "attention-logits", not is_known, "no attention normalises queries and keys"
+    )
+
+
+def _missing_defaults(evidence: Evidence) -> str | None:
+    if evidence.subject.loading.defaulted is not None:
+        return None
+    return _measurement_reason(evidence, "defaults", True, "")
+
+
+def _missing_weights(evidence: Evidence) -> str | None:
     if evidence.measurements.weights is not None:
         return None
     return NO_CHECKPOINT.get(evidence.subject.mode, "the static pass over the tensors was not run")
 
 
-def _unmeasured(evidence: Evidence, option: str, found: bool, none_found: str) -> str:
-    not_measured = f"it was not measured (add {option!r} to --measure)"
-    return NO_FORWARD.get(evidence.subject.mode, not_measured if found else none_found)
+def _was_requested(evidence: Evidence, measure: str) -> bool:
+    """Whether `measure` was taken; reports that do not state their measures have all of them."""
+    measures = evidence.coverage.measures
+    return measure in measures or not measures
 
 
-_ABSENT: dict[Need, Callable[[Evidence], str | None]] = {
-    "loading": _loading,
-    "forward": _forward,
-    "values": _values,
-    "architecture.stacks": _stacks,
-    "architecture.norms": _found_norms,
-    "gains": _gains,
-    "measurements.norms": _norms,
-    "measurements.jacobians": _jacobians,
-    "measurements.stream": _stream,
-    "measurements.growth": _growth,
-    "measurements.duplicates": _duplicates,
-    "measurements.replay": _replay,
-    "measurements.weights": _weights,
-    "measurements.blocks": _blocks,
-    "measurements.gradients": _gradients,
-    "measurements.precision": _precision,
+def _measurement_reason(evidence: Evidence, measure: str, found: bool, none_found: str) -> str:
+    """Why the numbers of `measure` are missing; `found`: whether there is anything to measure."""
+    if not found:
+        reason = none_found
+    elif measure in evidence.coverage.measures:
+        reason = f"{measure!r} was requested and could not be measured (see coverage.skipped)"
+    else:
+        reason = f"it was not measured (add {measure!r} to --measure)"
+    return NO_FORWARD.get(evidence.subject.mode, reason)
+
+
+_MISSING_REASONS: dict[Requirement, Callable[[Evidence], str | None]] = {
+    "loading": _missing_loading,
+    "forward": _missing_forward,
+    "values": _missing_values,
+    "architecture.stacks": _missing_stacks,
+    "architecture.norms": _missing_norms,
+    "gains": _missing_gains,
+    "measurements.norms": _missing_norm_measurements,
+    "measurements.jacobians": _missing_jacobians,
+    "measurements.stream": _missing_stream,
+    "measurements.growth": _missing_growth,
+    "measurements.duplicates": _missing_duplicates,
+    "measurements.replay": _missing_replay,
+    "measurements.weights": _missing_weights,
+    "measurements.blocks": _missing_blocks,
+    "measurements.gradients": _missing_gradients,
+    "measurements.precision": _missing_precision,
+    "measurements.attention_logits": _missing_attention_logits,
+    "measurements.defaults": _missing_defaults,
 }

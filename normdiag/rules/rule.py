@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Confidence, Finding, Severity
-from normdiag.rules.requirements import Need
+from normdiag.rules.requirements import Requirement
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -25,7 +25,7 @@ class Rule(ABC):
     """The defect, as in "allow epsilon-dominates"; the file has the same name."""
     since: ClassVar[str]
     """The version of normdiag that had it first."""
-    needs: ClassVar[tuple[Need, ...]]
+    requirements: ClassVar[tuple[Requirement, ...]]
     thresholds: ClassVar[tuple[Threshold, ...]] = ()
     fires_on: ClassVar[str]
     """A sample model that has the defect, "sample_models/file.py:factory"; a factory called `write`
@@ -43,14 +43,14 @@ class Rule(ABC):
         return type(self).__module__.rsplit(".", 2)[-2]
 
     @property
-    def text(self) -> str:
+    def page_text(self) -> str:
         """The page as written: the class docstring without its indentation."""
         return inspect.cleandoc(type(self).__doc__ or "")
 
     @property
     def summary(self) -> str:
         """The first line of the page."""
-        return self.text.partition("\n")[0]
+        return self.page_text.partition("\n")[0]
 
     def finding(
         self,

@@ -14,7 +14,7 @@ from normdiag.rules.number import count
 
 
 @record
-class Site:
+class RatedSite:
     """A norm or an add with the value that a rule judges it by."""
 
     id: str
@@ -23,23 +23,23 @@ class Site:
     layer: int | None
 
 
-def site(of: Norm | ResidualAdd, value: float) -> Site:
+def rate_site(of: Norm | ResidualAdd, value: float) -> RatedSite:
     """The norm or add `of` with its `value`."""
-    return Site(id=of.id, value=value, stack=of.stack, layer=of.layer)
+    return RatedSite(id=of.id, value=value, stack=of.stack, layer=of.layer)
 
 
-def worst_first(sites: Iterable[Site]) -> tuple[Site, ...]:
+def sort_worst_first(sites: Iterable[RatedSite]) -> tuple[RatedSite, ...]:
     """The sites by value, the largest first; equal ones stay in the order of the forward."""
     return tuple(sorted(sites, key=lambda site: -site.value))
 
 
-Graded = tuple[tuple[Site, ...], Severity, float]
+SiteGrade = tuple[tuple[RatedSite, ...], Severity, float]
 """Sites, the severity of a finding of them, and the threshold that they are past."""
 
 
-def graded(sites: Iterable[Site], high: float, low: float) -> Iterator[Graded]:
+def grade_sites(sites: Iterable[RatedSite], high: float, low: float) -> Iterator[SiteGrade]:
     """The sites above `high`, as a warning; then those above `low` alone, as info."""
-    ordered = worst_first(sites)
+    ordered = sort_worst_first(sites)
     severe = tuple(each for each in ordered if each.value > high)
     notable = tuple(each for each in ordered if low < each.value <= high)
     if severe:
@@ -48,17 +48,17 @@ def graded(sites: Iterable[Site], high: float, low: float) -> Iterator[Graded]:
         yield notable, "info", low
 
 
-def norm_at(evidence: Evidence, site: Site) -> Norm:
+def find_norm(evidence: Evidence, site: RatedSite) -> Norm:
     """The norm that a site is of."""
     return next(norm for norm in evidence.architecture.norms if norm.id == site.id)
 
 
-def ids(sites: Iterable[Site]) -> tuple[str, ...]:
+def site_ids(sites: Iterable[RatedSite]) -> tuple[str, ...]:
     """Their ids in their order."""
     return tuple(site.id for site in sites)
 
 
-def where(sites: Sequence[Site]) -> str:
+def describe_places(sites: Sequence[RatedSite]) -> str:
     """The places in words: "layers 3-31 of model.layers", a single site by its id."""
     if len(sites) == 1:
         return sites[0].id
@@ -69,19 +69,19 @@ def where(sites: Sequence[Site]) -> str:
             loose.append(each.id)
         else:
             layers.setdefault(each.stack, set()).add(each.layer)
-    named = [f"{ranges(found)} of {stack}" for stack, found in layers.items()]
-    return _listed([*named, *loose])
+    named = [f"{format_layers(found)} of {stack}" for stack, found in layers.items()]
+    return _list_places([*named, *loose])
 
 
-def at(sites: Sequence[Site], noun: str) -> str:
+def describe_sites(sites: Sequence[RatedSite], noun: str) -> str:
     """Where, with the first named: "at h.4.ln", "at 2 norms, layers 3-4 of h; worst h.4.ln"."""
     worst = sites[0].id
     if len(sites) == 1:
         return f"at {worst}"
-    return f"at {count(len(sites), noun)}, {where(sites)}; worst {worst}"
+    return f"at {count(len(sites), noun)}, {describe_places(sites)}; worst {worst}"
 
 
-def ranges(layers: Iterable[int]) -> str:
+def format_layers(layers: Iterable[int]) -> str:
     """Layer numbers in words: "layer 4", "layers 0, 3-31 and 35"."""
     ordered = sorted(set(layers))
     runs = [
@@ -89,25 +89,25 @@ def ranges(layers: Iterable[int]) -> str:
         for _, run in groupby(enumerate(ordered), key=lambda pair: pair[1] - pair[0])
     ]
     spans = [str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs]
-    return f"{'layer' if len(ordered) == 1 else 'layers'} {_joined(spans)}"
+    return f"{'layer' if len(ordered) == 1 else 'layers'} {_join_words(spans)}"
 
 
-def unit(norm: Norm) -> str:
+def statistic_unit(norm: Norm) -> str:
     """What a norm has one statistic of."""
     return {"groupnorm": "group", "batchnorm": "channel"}.get(norm.kind, "token")
 
 
-def see(evidence: Evidence, site_id: str) -> str:
+def trace_hint(evidence: Evidence, site_id: str) -> str:
     """The command that shows more of one site."""
     target = shlex.quote(evidence.subject.target)
     return f"see: normdiag trace {target} --site {shlex.quote(site_id)}"
 
 
-def _joined(words: Sequence[str]) -> str:
+def _join_words(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _listed(places: Sequence[str], most: int = 4) -> str:
+def _list_places(places: Sequence[str], most: int = 4) -> str:
     if len(places) <= most:
-        return _joined(places)
+        return _join_words(places)
     return f"{', '.join(places[:most])} and {len(places) - most} more"

@@ -28,7 +28,9 @@ class Threshold:
     high: float = math.inf
 
 
-def resolve(rule: str, thresholds: Iterable[Threshold], overrides: Mapping[str, float]) -> Limits:
+def resolve_thresholds(
+    rule: str, thresholds: Iterable[Threshold], overrides: Mapping[str, float]
+) -> Limits:
     """The defaults of `rule`, with what the user has set in their place.
 
     Raises UsageError: a threshold that the rule does not have, a value that is not a finite
@@ -37,13 +39,13 @@ def resolve(rule: str, thresholds: Iterable[Threshold], overrides: Mapping[str, 
     known = {threshold.name: threshold for threshold in thresholds}
     for name, value in overrides.items():
         if name not in known:
-            raise _unknown(rule, name, known)
+            raise _unknown_threshold_error(rule, name, known)
         _require_valid(rule, known[name], value)
     defaults = {name: float(threshold.default) for name, threshold in known.items()}
     return {**defaults, **{name: float(value) for name, value in overrides.items()}}
 
 
-def _unknown(rule: str, name: str, known: Mapping[str, Threshold]) -> UsageError:
+def _unknown_threshold_error(rule: str, name: str, known: Mapping[str, Threshold]) -> UsageError:
     if not known:
         return UsageError(f"{rule} has no threshold {name!r}", "it has none at all: remove it")
     close = get_close_matches(name, known, n=1)

@@ -13,8 +13,8 @@ from normdiag.report import atomic
 
 def test_it_writes_and_replaces(tmp_path):
     path = tmp_path / "report.json"
-    atomic.write(path, "old ü\n")
-    atomic.write(path, "new\n")
+    atomic.write_atomically(path, "old ü\n")
+    atomic.write_atomically(path, "new\n")
     assert path.read_bytes() == b"new\n"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -34,7 +34,7 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(Path, step, interrupted)
     with pytest.raises((KeyboardInterrupt, UsageError)):
-        atomic.write(path, "new")
+        atomic.write_atomically(path, "new")
     monkeypatch.undo()
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
@@ -44,7 +44,7 @@ def test_text_that_cannot_be_encoded_leaves_the_old_file(tmp_path):
     path = tmp_path / "report.json"
     path.write_text("old")
     with pytest.raises(UnicodeEncodeError):
-        atomic.write(path, "half\udcff")
+        atomic.write_atomically(path, "half\udcff")
     assert path.read_text() == "old"
     assert list(tmp_path.iterdir()) == [path]
 
@@ -55,7 +55,7 @@ def test_it_keeps_the_mode_and_follows_a_link(tmp_path):
     real.chmod(0o600)
     link = tmp_path / "link.json"
     link.symlink_to(real)
-    atomic.write(link, "new")
+    atomic.write_atomically(link, "new")
     assert link.is_symlink() and real.read_text() == "new"
     assert real.stat().st_mode & 0o777 == 0o600
 
@@ -65,7 +65,7 @@ def test_a_pipe_without_a_name_is_written_to():
     """As a shell's `>(command)` is, or /dev/stdout where stdout is a pipe."""
     reader, writer = os.pipe()
     try:
-        atomic.write(Path(f"/dev/fd/{writer}"), "text")
+        atomic.write_atomically(Path(f"/dev/fd/{writer}"), "text")
         assert os.read(reader, 10) == b"text"
     finally:
         os.close(reader)
@@ -78,7 +78,7 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        atomic.write(pipe, "text")
+        atomic.write_atomically(pipe, "text")
         assert os.read(reader, 10) == b"text"
     finally:
         os.close(reader)
@@ -87,8 +87,8 @@ def test_a_pipe_is_written_to_and_stays(tmp_path):
 
 def test_a_place_that_is_not_there_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match="No such file") as caught:
-        atomic.write(tmp_path / "absent" / "report.json", "x")
+        atomic.write_atomically(tmp_path / "absent" / "report.json", "x")
     assert caught.value.exit_code is ExitCode.USAGE
     assert "folder that exists" in caught.value.hint
     with pytest.raises(UsageError, match="directory"):
-        atomic.write(tmp_path, "x")
+        atomic.write_atomically(tmp_path, "x")

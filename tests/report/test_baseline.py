@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from normdiag.findings import Finding
-from normdiag.report.baseline import match
+from normdiag.report.baseline import match_findings
 
 
 def finding(code="ND301", ids=("a",), severity="warning", value=None, threshold=None):
@@ -27,7 +27,7 @@ def finding(code="ND301", ids=("a",), severity="warning", value=None, threshold=
 
 
 def states(now, before, margin=0.1):
-    matched = match(now, before, margin)
+    matched = match_findings(now, before, margin)
     return [change.state for change in matched.changes], list(matched.gone)
 
 
@@ -95,7 +95,7 @@ def test_a_value_is_worse_past_the_margin_on_its_bad_side(now, before, threshold
 
 
 def test_the_margin_is_told():
-    comparison = match([finding(value=3.0)], [finding(value=2.0)], 0.25)
+    comparison = match_findings([finding(value=3.0)], [finding(value=2.0)], 0.25)
     assert comparison.changes[0].why == "it was 2; 3 is past that by more than 25%"
 
 
@@ -112,7 +112,7 @@ FINDINGS = st.lists(
 
 @given(FINDINGS, FINDINGS)
 def test_nothing_is_lost_or_counted_twice(now, before):
-    comparison = match(now, before, 0.1)
+    comparison = match_findings(now, before, 0.1)
     matched = sum(change.state != "new" for change in comparison.changes)
     assert len(comparison.changes) == len(now)
     assert matched + len(comparison.gone) == len(before)
@@ -120,6 +120,6 @@ def test_nothing_is_lost_or_counted_twice(now, before):
 
 @given(FINDINGS)
 def test_beside_itself_all_is_known(findings):
-    comparison = match(findings, findings, 0.0)
+    comparison = match_findings(findings, findings, 0.0)
     assert {change.state for change in comparison.changes} <= {"known"}
     assert comparison.gone == ()

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from normdiag.report.bounds import Bound, measure
-from normdiag.report.paths import parse
+from normdiag.report.bounds import Bound, evaluate_bounds
+from normdiag.report.paths import parse_path
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama
 
@@ -15,7 +15,7 @@ TOTAL = "measurements.growth.total"
 
 
 def bounded(path, side, limit, report):
-    (found,) = measure([Bound(parse(path), side, limit)], report)
+    (found,) = evaluate_bounds([Bound(parse_path(path), side, limit)], report)
     return found
 
 
@@ -30,9 +30,9 @@ def bounded(path, side, limit, report):
 )
 def test_the_worst_over_ids_counts(side, limit, state, at):
     found = bounded(TOTAL, side, limit, encoder_decoder())
-    assert (found.state, found.at) == (state, f"measurements.growth[{at}].total")
+    assert (found.state, found.location) == (state, f"measurements.growth[{at}].total")
     assert found.value == {"decoder.block": 2.4, "encoder.block": 2.0}[at]
-    assert (found.path, found.bound, found.limit, found.absent) == (TOTAL, side, limit, 0)
+    assert (found.path, found.bound, found.limit, found.unmeasured) == (TOTAL, side, limit, 0)
 
 
 @pytest.mark.parametrize("side", ["max", "min"])
@@ -45,7 +45,12 @@ def test_what_is_no_number_breaks_every_bound(side):
 
 def test_what_was_not_measured_is_unknown_and_says_so():
     found = bounded("measurements.gradients.global_norm", "max", 1.0, llama())
-    assert (found.state, found.value, found.at, found.absent) == ("unknown", None, None, 1)
+    assert (found.state, found.value, found.location, found.unmeasured) == (
+        "unknown",
+        None,
+        None,
+        1,
+    )
     assert found.why == "measurements.gradients is not there: it was not measured"
     nothing = replace(bert(), measurements=replace(bert().measurements, growth={}))
     assert bounded(TOTAL, "max", 1.0, nothing).state == "unknown"
@@ -57,6 +62,6 @@ def test_what_was_measured_in_part_is_judged_and_the_rest_counted():
     report = broken()
     found = bounded("measurements.norms.jacobian.sigma_max.max", "min", 0.0, report)
     absent = sum(each.jacobian is None for each in report.measurements.norms.values())
-    assert absent > 0 and found.absent == absent
+    assert absent > 0 and found.unmeasured == absent
     assert found.state == "kept"
     assert found.why.endswith(f"{absent} of {len(report.measurements.norms)} were not measured")

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from normdiag.errors import UsageError
-from normdiag.report.paths import Value, parse, worst
+from normdiag.report.paths import PathValue, parse_path, worst_value
 from tests.reports import bert, encoder_decoder, llama
 
 
 def values(path, report):
-    return {value.at: value.number for value in parse(path).values(report)}
+    return {value.location: value.number for value in parse_path(path).read_values(report)}
 
 
 def test_ids_are_passed_over_and_named_in_what_is_found():
@@ -47,7 +47,7 @@ def test_an_id_may_hold_dots_equals_signs_and_brackets():
     report = replace(report, measurements=replace(report.measurements, growth={id: growth}))
     path = f"measurements.growth[{id}].total"
     assert values("measurements.growth.total", report) == {path: growth.total}
-    assert parse("measurements.growth[x=y].total").steps[1].id == "x=y"
+    assert parse_path("measurements.growth[x=y].total").steps[1].id == "x=y"
 
 
 def test_lists_of_numbers_and_numbers_by_name_are_followed_to_the_end():
@@ -69,8 +69,8 @@ def test_what_was_not_measured_is_none():
 
 
 def test_an_id_that_is_not_there_names_the_nearest():
-    (value,) = parse("measurements.growth[model.layer].total").values(llama())
-    assert value == Value("measurements.growth[model.layer]", None, ("model.layers",))
+    (value,) = parse_path("measurements.growth[model.layer].total").read_values(llama())
+    assert value == PathValue("measurements.growth[model.layer]", None, ("model.layers",))
 
 
 @pytest.mark.parametrize(
@@ -91,14 +91,14 @@ def test_an_id_that_is_not_there_names_the_nearest():
 )
 def test_what_leads_nowhere_is_refused_with_what_is_near(path, what, hint):
     with pytest.raises(UsageError) as caught:
-        parse(path)
+        parse_path(path)
     assert what in caught.value.what
     assert hint in caught.value.hint
 
 
 def test_only_what_holds_numbers_is_proposed():
     with pytest.raises(UsageError) as caught:
-        parse("measurements.growth")
+        parse_path("measurements.growth")
     assert "growth.total" in caught.value.hint
     assert "growth.phases" in caught.value.hint  # holds records that hold numbers
     assert "growth.law" not in caught.value.hint
@@ -116,14 +116,19 @@ def test_every_documented_number_has_a_path():
         "subject.parameters",
         "subject.probe.tokens",
     ):
-        assert parse(path).text == path
+        assert parse_path(path).text == path
 
 
 def test_the_worst_is_the_largest_or_the_smallest_and_nan_before_all():
-    numbers = [Value("a", 1.0), Value("b", None), Value("c", math.inf), Value("d", -2.0)]
-    assert worst(tuple(numbers), "max").at == "c"
-    assert worst(tuple(numbers), "min").at == "d"
-    assert worst((*numbers, Value("e", math.nan)), "max").at == "e"
-    assert worst((*numbers, Value("e", math.nan)), "min").at == "e"
-    assert worst((Value("b", None),), "max") is None
-    assert worst((), "min") is None
+    numbers = [
+        PathValue("a", 1.0),
+        PathValue("b", None),
+        PathValue("c", math.inf),
+        PathValue("d", -2.0),
+    ]
+    assert worst_value(tuple(numbers), "max").location == "c"
+    assert worst_value(tuple(numbers), "min").location == "d"
+    assert worst_value((*numbers, PathValue("e", math.nan)), "max").location == "e"
+    assert worst_value((*numbers, PathValue("e", math.nan)), "min").location == "e"
+    assert worst_value((PathValue("b", None),), "max") is None
+    assert worst_value((), "min") is None

@@ -10,8 +10,8 @@ import pytest
 
 from normdiag.errors import ReportError
 from normdiag.evidence.evidence import Evidence
-from normdiag.findings import Judgement, Skip
-from normdiag.report.report import Report, Rules
+from normdiag.findings import Judgement, SkippedRule
+from normdiag.report.report import Report, RuleOutcomes
 from normdiag.report.saved import load_report
 from tests.factories import subject
 from tests.reports import bert, llama
@@ -19,11 +19,11 @@ from tests.traces import traced
 
 
 def test_it_holds_what_was_seen_and_what_is_said_of_it():
-    skip = Skip(code="ND101", name="x", why="because")
+    skip = SkippedRule(code="ND101", name="x", why="because")
     report = Report.from_evidence(
         Evidence(subject=subject()), Judgement(skipped=(skip,), passed=("ND102",))
     )
-    assert report.rules == Rules(passed=("ND102",), skipped=(skip,))
+    assert report.rules == RuleOutcomes(passed=("ND102",), skipped=(skip,))
     assert report.trace is None
     assert report.to_evidence() == Evidence(subject=subject())
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from normdiag.errors import ReportError
-from normdiag.report.compare.compare import compare
+from normdiag.report.compare.compare import compare_reports
 from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
-from normdiag.report.saved import load, load_report, load_reports
+from normdiag.report.saved import load_report, load_reports, load_saved
 from normdiag.report.series import Series
 from tests.reports import llama
 
@@ -19,12 +19,12 @@ from tests.reports import llama
 def saved(tmp_path: Path) -> Path:
     llama().save(tmp_path / "one.json")
     Series(exit_code=0, reports=()).save(tmp_path / "many.json")
-    compare(llama(), llama()).save(tmp_path / "two.json")
+    compare_reports(llama(), llama()).save(tmp_path / "two.json")
     return tmp_path
 
 
 def test_documents_are_told_apart(saved: Path) -> None:
-    kinds = {name: type(load(saved / f"{name}.json")) for name in ("one", "many", "two")}
+    kinds = {name: type(load_saved(saved / f"{name}.json")) for name in ("one", "many", "two")}
     assert kinds == {"one": Report, "many": Series, "two": Comparison}
 
 

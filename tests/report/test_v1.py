@@ -28,35 +28,35 @@ def strictly(text: str):
 
 
 def read(text: str) -> Report:
-    return v1.loads(text, Report, "'x.json'")
+    return v1.load_record(text, Report, "'x.json'")
 
 
 @pytest.mark.parametrize("make", ALL)
 def test_what_is_written_reads_back_the_same(make):
     # repr, since nan is not equal to itself
-    assert repr(read(v1.dumps(make()))) == repr(make())
+    assert repr(read(v1.dump_record(make()))) == repr(make())
 
 
 @given(reports())
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_report_reads_back_the_same(report):
-    text = v1.dumps(report)
+    text = v1.dump_record(report)
     assert repr(read(text)) == repr(report)
     assert strictly(text) == report.to_dict()
 
 
 def test_numbers_that_are_not_finite_are_named():
-    document = strictly(v1.dumps(broken()))
+    document = strictly(v1.dump_record(broken()))
     growth = document["measurements"]["growth"]["model.layers"]
     assert growth["rate"] == "NaN" and growth["total"] == "Infinity"
     smallest = replace(broken().measurements.head_input, rms=-math.inf)
     report = replace(broken(), measurements=replace(broken().measurements, head_input=smallest))
     assert report.to_dict()["measurements"]["head_input"]["rms"] == "-Infinity"
-    assert read(v1.dumps(report)).measurements.head_input.rms == -math.inf
+    assert read(v1.dump_record(report)).measurements.head_input.rms == -math.inf
 
 
 def test_names_of_numbers_read_back_wherever_a_number_may_stand():
-    document = strictly(v1.dumps(traced()))
+    document = strictly(v1.dump_record(traced()))
     trace = document["trace"][0]
     site = next(iter(trace["out_norm"]))
     trace["out_norm"][site] = ["NaN", "Infinity", "-Infinity", 1, 2.5]  # dict of tuples
@@ -85,12 +85,12 @@ def test_keys_come_in_the_order_of_the_contract():
 
 
 def test_sites_come_in_the_order_of_the_forward():
-    stream = strictly(v1.dumps(llama()))["measurements"]["stream"]
+    stream = strictly(v1.dump_record(llama()))["measurements"]["stream"]
     assert list(stream) == [add.id for add in llama().architecture.residual_adds]
 
 
 def test_the_text_holds_nothing_a_terminal_obeys():
-    text = v1.dumps(broken())
+    text = v1.dump_record(broken())
     assert "\\u001b[31m" in text
     assert all(char == "\n" or " " <= char <= "~" for char in text)
 
@@ -103,7 +103,7 @@ def test_half_a_surrogate_pair_becomes_visible_text():
             odd.measurements, growth={"s\ud800": odd.measurements.growth["model.layers"]}
         ),
     )
-    text = v1.dumps(odd)
+    text = v1.dump_record(odd)
     text.encode("utf-8")
     assert read(text).subject.target == r"a\udcffb"
     assert list(read(text).measurements.growth) == [r"s\ud800"]
@@ -122,7 +122,7 @@ def test_a_newer_minor_version_is_read_and_its_additions_passed_over():
     ("text", "what", "hint"),
     [
         ("", "not JSON", "cut off"),
-        (v1.dumps(bert())[:1000], "not JSON", "cut off"),
+        (v1.dump_record(bert())[:1000], "not JSON", "cut off"),
         ('{"schema_version": "1.0", "x": NaN}', "NaN is no JSON number", "cut off"),
         ("[" * 100_000, "not JSON", "cut off"),
         ('{"x": ' + "9" * 5000 + "}", "not JSON", "cut off"),

@@ -11,7 +11,7 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.statistics import MedianMax
 from normdiag.findings import Finding, Judgement
-from normdiag.rules.engine import judge
+from normdiag.rules.engine import judge_evidence
 from tests import factories
 
 STACK = "layers"
@@ -69,7 +69,7 @@ def found(evidence: Evidence, rule: str, **limits: float) -> tuple[Finding, ...]
 
 
 def judged(evidence: Evidence, rule: str, **limits: float) -> Judgement:
-    return judge(evidence, select=[rule], thresholds={rule: limits})
+    return judge_evidence(evidence, select=[rule], thresholds={rule: limits})
 
 
 def one(evidence: Evidence, rule: str, **limits: float) -> Finding:

@@ -10,7 +10,7 @@ import pytest
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import SEVERITIES, Finding
 from normdiag.rules import engine
-from normdiag.rules.engine import judge
+from normdiag.rules.engine import judge_evidence
 from normdiag.rules.norm_inputs.epsilon_dominates import EpsilonDominates
 from normdiag.rules.registry import RULES
 from normdiag.rules.thresholds import Limits
@@ -31,13 +31,13 @@ def outcome(judgement) -> list[str]:
     ids=["llama", "bert", "nothing"],
 )
 def test_every_rule_has_an_outcome(seen: Evidence) -> None:
-    assert outcome(judge(seen)) == ALL
-    some = outcome(judge(seen, select=["ND3"], ignore=["ND302"]))
+    assert outcome(judge_evidence(seen)) == ALL
+    some = outcome(judge_evidence(seen, select=["ND3"], ignore=["ND302"]))
     assert some == ["ND301", "ND303", "ND304", "ND305"]
 
 
 def test_without_evidence_nothing_passes_but_the_loading() -> None:
-    judgement = judge(evidence())
+    judgement = judge_evidence(evidence())
     assert judgement.passed == ("ND003", "ND004")
     assert [finding.code for finding in judgement.findings] == ["ND001"]
     assert all(skip.why and skip.name for skip in judgement.skipped)
@@ -50,7 +50,7 @@ def test_severe_findings_come_first_and_equal_ones_in_the_order_of_codes() -> No
         stacks=(stack(65, placement="post"),),
         norm_inputs={norm.id: measured(0.3, constant=3)},
     )
-    findings = judge(seen).findings
+    findings = judge_evidence(seen).findings
     ranks = [SEVERITIES.index(finding.severity) for finding in findings]
     assert ranks == sorted(ranks, reverse=True) and len(set(ranks)) == 3
     warnings = [finding.code for finding in findings if finding.severity == "warning"]
@@ -65,11 +65,11 @@ def test_a_rule_that_raises_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(EpsilonDominates, "check", broken)
     (norm,) = norms(1)
     with pytest.raises(ZeroDivisionError, match="a fault of ours"):
-        judge(evidence(norms=(norm,), norm_inputs={norm.id: measured(0.3)}))
+        judge_evidence(evidence(norms=(norm,), norm_inputs={norm.id: measured(0.3)}))
 
 
 def test_the_engine_says_which_evidence_is_missing() -> None:
-    judgement = judge(evidence(norms=norms(1)), select=["ND301"])
+    judgement = judge_evidence(evidence(norms=norms(1)), select=["ND301"])
     (skip,) = judgement.skipped
     assert (skip.code, skip.name) == ("ND301", "epsilon-dominates")
     assert skip.why == "it was not measured (add 'norms' to --measure)"
@@ -83,10 +83,10 @@ def test_one_forward_without_measuring_gives_only_coverage_and_placement() -> No
         made,
         measurements=replace(evidence().measurements, replay=made.measurements.replay),
     )
-    judgement = judge(bare)
+    judgement = judge_evidence(bare)
     looked = {*judgement.passed, *(finding.code for finding in judgement.findings)}
     assert looked == {"ND001", "ND002", "ND003", "ND004"} | {f"ND10{k}" for k in range(1, 8)}
 
 
 def test_the_public_name_of_the_engine() -> None:
-    assert engine.judge is judge
+    assert engine.judge_evidence is judge_evidence

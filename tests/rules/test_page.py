@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from normdiag.rules.page import HEADINGS, index, page, rows
+from normdiag.rules.page import HEADINGS, format_rule_index, format_rule_page, rule_rows
 from normdiag.rules.registry import RULES
 from normdiag.rules.rule import Rule
 
@@ -18,12 +18,12 @@ EACH = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 
 
 def section(rule: Rule, heading: str) -> str:
-    return page(rule).partition(f"\n## {heading}\n")[2].partition("\n## ")[0].strip()
+    return format_rule_page(rule).partition(f"\n## {heading}\n")[2].partition("\n## ")[0].strip()
 
 
 @EACH
 def test_headings_in_their_order(rule: Rule) -> None:
-    assert tuple(re.findall(r"^## (.+)$", page(rule), re.MULTILINE)) == HEADINGS
+    assert tuple(re.findall(r"^## (.+)$", format_rule_page(rule), re.MULTILINE)) == HEADINGS
 
 
 @EACH
@@ -34,7 +34,7 @@ def test_no_section_is_empty(rule: Rule) -> None:
 
 @EACH
 def test_the_head_says_which_rule_it_is(rule: Rule) -> None:
-    title, blank, summary, *_ = page(rule).splitlines()
+    title, blank, summary, *_ = format_rule_page(rule).splitlines()
     assert (title, blank) == (f"# {rule.code} {rule.name}", "")
     assert summary.endswith(".") and 20 < len(summary) <= 96
 
@@ -51,7 +51,7 @@ def test_thresholds_come_from_the_data(rule: Rule) -> None:
 
 @EACH
 def test_the_setting_that_is_shown_can_be_set(rule: Rule) -> None:
-    for block in re.findall(r"```toml\n(.+?)```", page(rule), re.DOTALL):
+    for block in re.findall(r"```toml\n(.+?)```", format_rule_page(rule), re.DOTALL):
         (values,) = tomllib.loads(block)["thresholds"].values()
         assert set(values) <= {threshold.name for threshold in rule.thresholds}
 
@@ -93,14 +93,14 @@ def test_the_sample_model_and_its_twin_differ(rule: Rule) -> None:
 
 @EACH
 def test_no_unescaped_bar_breaks_a_table(rule: Rule) -> None:
-    for line in page(rule).splitlines():
+    for line in format_rule_page(rule).splitlines():
         if line.startswith("|"):
             assert len(re.findall(r"(?<!\\)\|", line)) == 7
 
 
 def test_rows_and_index_list_every_rule_with_its_page() -> None:
-    assert [row[0] for row in rows(RULES)] == [rule.code for rule in RULES]
-    text = index(RULES)
+    assert [row[0] for row in rule_rows(RULES)] == [rule.code for rule in RULES]
+    text = format_rule_index(RULES)
     for rule in RULES:
         assert f"| {rule.code} | [{rule.name}]({rule.name}.md) | {rule.summary} |" in text
 
@@ -110,4 +110,4 @@ def test_a_page_without_a_section_is_a_fault() -> None:
         """A rule whose page has no sections."""
 
     with pytest.raises(ValueError, match="no section 'Thresholds'"):
-        page(Bare())
+        format_rule_page(Bare())

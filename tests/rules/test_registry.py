@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from normdiag import rules
-from normdiag.rules.registry import FAMILIES, RULES, find
+from normdiag.rules.registry import FAMILIES, RULES, find_rule
 from normdiag.rules.rule import Rule
 
 FOLDER = Path(rules.__file__).parent
@@ -97,4 +97,4 @@ def test_thresholds_are_sound(rule: Rule) -> None:
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_a_rule_is_found_by_code_and_name(rule: Rule) -> None:
     for word in (rule.code, rule.code.lower(), rule.name, rule.name.upper()):
-        assert find(word) is rule
+        assert find_rule(word) is rule

@@ -6,7 +6,7 @@ import pytest
 
 from normdiag.evidence.stream import Closure, Growth, HeadInput
 from normdiag.evidence.weights import StaticPass
-from normdiag.rules.requirements import Need, absent
+from normdiag.rules.requirements import Requirement, missing_reason
 from tests import factories
 from tests.rules.builders import adds, evidence, measured, norms, stack
 
@@ -15,8 +15,8 @@ GROWTH = Growth(law="constant", rate=None, rate_error=None, confidence=0.9, tota
 WEIGHTS = StaticPass(tensors=1, elements=1, nonfinite=0, dtypes={}, flagged=())
 
 
-def why(need: Need, mode: str = "run", **given) -> str | None:
-    return absent(evidence(subject={"mode": mode}, **given), need)
+def why(need: Requirement, mode: str = "run", **given) -> str | None:
+    return missing_reason(evidence(subject={"mode": mode}, **given), need)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def why(need: Need, mode: str = "run", **given) -> str | None:
         ("measurements.weights", {"weights": WEIGHTS}),
     ],
 )
-def test_what_is_there_is_not_missed(need: Need, given: dict) -> None:
+def test_what_is_there_is_not_missed(need: Requirement, given: dict) -> None:
     assert why(need, **given) is None
 
 
@@ -66,7 +66,7 @@ def test_what_is_there_is_not_missed(need: Need, given: dict) -> None:
         ("measurements.weights", BUILT, "the static pass over the tensors was not run"),
     ],
 )
-def test_what_is_missing_is_named(need: Need, given: dict, expected: str) -> None:
+def test_what_is_missing_is_named(need: Requirement, given: dict, expected: str) -> None:
     assert expected in (why(need, **given) or "")
 
 
@@ -87,7 +87,7 @@ def test_what_is_missing_is_named(need: Need, given: dict, expected: str) -> Non
         ("random-init", "measurements.weights", "--random-init"),
     ],
 )
-def test_the_mode_explains_what_is_missing(mode: str, need: Need, expected: str) -> None:
+def test_the_mode_explains_what_is_missing(mode: str, need: Requirement, expected: str) -> None:
     assert expected in (why(need, mode) or "")
 
 

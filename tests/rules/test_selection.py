@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from normdiag.errors import ExitCode, UsageError
-from normdiag.rules.registry import RULES, matching, select
+from normdiag.rules.registry import RULES, match_rules, select_rules
 
 
 def codes(*args, **kwargs) -> list[str]:
-    return [rule.code for rule in select(*args, **kwargs)]
+    return [rule.code for rule in select_rules(*args, **kwargs)]
 
 
 def test_nothing_selected_is_everything() -> None:
-    assert select() == RULES
+    assert select_rules() == RULES
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_ignore_takes_away() -> None:
 @pytest.mark.parametrize("argument", ["select", "ignore"])
 def test_an_unknown_word_names_the_near_ones(wrong: str, meant: str, argument: str) -> None:
     with pytest.raises(UsageError) as caught:
-        select(**{argument: [wrong]})
+        select_rules(**{argument: [wrong]})
     assert caught.value.exit_code is ExitCode.USAGE
     assert repr(wrong) in caught.value.what
     assert meant in (caught.value.hint or "")
@@ -66,4 +66,4 @@ def test_an_unknown_word_names_the_near_ones(wrong: str, meant: str, argument: s
 @pytest.mark.parametrize("wrong", ["", "N", "ND9", "zzz", "ND301x", "*"])
 def test_what_fits_nothing_is_refused(wrong: str) -> None:
     with pytest.raises(UsageError):
-        matching(wrong)
+        match_rules(wrong)

@@ -9,18 +9,24 @@ from normdiag.evidence.differences import Differences
 from normdiag.evidence.subject import InputSummary
 from normdiag.report import inputs
 from normdiag.report.compare import finding_changes, moved_layers, stream_differences
-from normdiag.report.compare.structure_differences import built
-from normdiag.report.compare.comparison import Basis, Comparison, Difference, Parting, SiteApart
-from normdiag.report.compare.weight_differences import learned
-from normdiag.report.compare.pairing import pair
+from normdiag.report.compare.comparison import (
+    Comparison,
+    ComparisonBasis,
+    Difference,
+    Divergence,
+    StreamDifference,
+)
+from normdiag.report.compare.pairing import pair_sites
+from normdiag.report.compare.report_pair import ReportPair, forward_order
 from normdiag.report.compare.rounding import Rounding
-from normdiag.report.compare.report_pair import Sides, order
+from normdiag.report.compare.structure_differences import find_structure_differences
+from normdiag.report.compare.weight_differences import find_weight_differences
 from normdiag.report.report import Report
 
 _STREAM = ("non-finite", "stream", "stream-factor")
 
 
-def compare(
+def compare_reports(
     a: Report, b: Report, seen: Differences | None = None, note: str | None = None
 ) -> Comparison:
     """Compare two reports; `seen` is what both models made of the same inputs, at paired sites.
@@ -31,34 +37,38 @@ def compare(
     """
     _require_structure(a, "A")
     _require_structure(b, "B")
-    rounding = Rounding.of(a.subject, b.subject)
-    sides = Sides(a, b, pair(a, b, rounding), rounding, seen or Differences())
-    basis, why = _basis(sides)
+    rounding = Rounding.coarser_of(a.subject, b.subject)
+    sides = ReportPair(a, b, pair_sites(a, b, rounding), rounding, seen or Differences())
+    basis, why = _choose_basis(sides)
     stream = (
-        () if basis == "structure" else tuple(stream_differences.sites(sides, by_values=basis == "values"))
+        ()
+        if basis == "structure"
+        else tuple(
+            stream_differences.iterate_stream_differences(sides, by_values=basis == "values")
+        )
     )
-    layers = moved_layers.find_moved(sides)
+    layers = moved_layers.find_moved_layers(sides)
     found = [
-        *built(sides),
-        *moved_layers.told(sides, layers),
-        *learned(sides, layers),
-        *stream_differences.told(sides, stream),
+        *find_structure_differences(sides),
+        *moved_layers.describe_moved_layers(sides, layers),
+        *find_weight_differences(sides, layers),
+        *stream_differences.find_stream_differences(sides, stream),
     ]
-    ordered = _in_order(found, sides)
-    part = stream_differences.parting(stream)
+    ordered = _sort_differences(found, sides)
+    part = stream_differences.find_first_divergence(stream)
     return Comparison(
         a=a.subject,
         b=b.subject,
-        headline=_headline(ordered, part, stream, sides),
+        headline=_write_headline(ordered, part, stream, sides),
         basis=basis,
         note="; ".join(part for part in (note, why) if part) or None,
         paired_by="id" if sides.pairing.is_by_id else "position",
         dtype=rounding.dtype,
         differences=ordered,
-        parting=part,
+        first_divergence=part,
         stream=stream,
-        changes=tuple(finding_changes.changes(a, b, sides.pairing.ids)),
-        unjudged=finding_changes.unjudged(a, b),
+        changes=tuple(finding_changes.find_changes(a, b, sides.pairing.paired_ids)),
+        skipped_rules=finding_changes.rules_skipped_once(a, b),
     )
 
 
@@ -71,29 +81,29 @@ def _require_structure(report: Report, name: str) -> None:
         )
 
 
-def _basis(sides: Sides) -> tuple[Basis, str | None]:
-    if sides.seen.adds:
+def _choose_basis(sides: ReportPair) -> tuple[ComparisonBasis, str | None]:
+    if sides.differences.adds:
         return "values", None
     mine, theirs = sides.a.subject.probe, sides.b.subject.probe
     if not (sides.a.measurements.stream and sides.b.measurements.stream):
         return "structure", "the stream of at least one of them was not measured"
     if any(a.width != b.width for a, b in sides.pairing.stacks):
         return "structure", "the streams have different widths"
-    if not inputs.are_same(mine, theirs):
+    if not inputs.are_same_inputs(mine, theirs):
         return "structure", (
-            f"the streams are not compared: A was run on {_told(mine)}, B on {_told(theirs)}"
+            f"the streams are not compared: A was run on {_describe_inputs(mine)}, B on {_describe_inputs(theirs)}"
         )
     return "summaries", None
 
 
-def _told(probe: InputSummary) -> str:
+def _describe_inputs(probe: InputSummary) -> str:
     seed = "" if probe.seed is None else f", seed {probe.seed}"
     return f"{probe.sequences} sequences of {probe.tokens} tokens ({probe.kind}{seed})"
 
 
-def _in_order(found: list[Difference], sides: Sides) -> tuple[Difference, ...]:
+def _sort_differences(found: list[Difference], sides: ReportPair) -> tuple[Difference, ...]:
     """Causes by their first site in the forward, then what becomes of the stream."""
-    mine, theirs = order(sides.a.architecture), order(sides.b.architecture)
+    mine, theirs = forward_order(sides.a.architecture), forward_order(sides.b.architecture)
 
     def key(difference: Difference) -> tuple[bool, float]:
         ids, places = (difference.a, mine) if difference.a else (difference.b, theirs)
@@ -102,31 +112,31 @@ def _in_order(found: list[Difference], sides: Sides) -> tuple[Difference, ...]:
     return tuple(sorted(found, key=key))
 
 
-def _headline(
+def _write_headline(
     found: tuple[Difference, ...],
-    part: Parting | None,
-    stream: tuple[SiteApart, ...],
-    sides: Sides,
+    part: Divergence | None,
+    stream: tuple[StreamDifference, ...],
+    sides: ReportPair,
 ) -> str:
     """The first cause before its consequence; without a cause the consequence alone."""
     causes = [difference for difference in found if difference.kind not in _STREAM]
     effects = "; ".join(d.message for d in found if d.kind in _STREAM)
     if not causes:
         if not effects:
-            return _nothing(stream, sides.rounding)
+            return _describe_no_difference(stream, sides.rounding)
         return f"{effects}; {_where_to_look(part)}"
     rest = len(causes) - 1
     more = f" (and {rest} more {'difference' if rest == 1 else 'differences'})" if rest else ""
     cause = causes[0].message + more
     if part is None:
         return f"{cause}; the stream stays the same within rounding" if stream else cause
-    places = order(sides.a.architecture)
-    if causes[0].a and _begins(part, places, sides) < places.get(causes[0].a[0], 0):
+    places = forward_order(sides.a.architecture)
+    if causes[0].a and _start_of_divergence(part, places, sides) < places.get(causes[0].a[0], 0):
         return f"{effects}; behind it, {cause}"
     return f"{cause}; the stream parts from {part.a} on (relative error {part.out:.3g})"
 
 
-def _begins(part: Parting, places: Mapping[str, float], sides: Sides) -> float:
+def _start_of_divergence(part: Divergence, places: Mapping[str, float], sides: ReportPair) -> float:
     """What comes before this place in the forward may be the cause, what comes later may not."""
     add = next(add for add, _ in sides.pairing.adds if add.id == part.a)
     if part.where != "skip":
@@ -135,14 +145,14 @@ def _begins(part: Parting, places: Mapping[str, float], sides: Sides) -> float:
     return min(places[name] for name in inside) - 5e-7  # behind a norm that stands before them all
 
 
-def _where_to_look(part: Parting | None) -> str:
+def _where_to_look(part: Divergence | None) -> str:
     """What is left where norms and weights are the same."""
     if part is not None and part.where == "branch":
         return "its norms and weights are the same: look at the code of that branch"
     return "no norm and no weight of a branch differs"
 
 
-def _nothing(stream: tuple[SiteApart, ...], rounding: Rounding) -> str:
+def _describe_no_difference(stream: tuple[StreamDifference, ...], rounding: Rounding) -> str:
     if not stream:
         return "no difference in structure, norms and weights; the streams were not compared"
     worst = max(stream, key=lambda site: site.out.median)

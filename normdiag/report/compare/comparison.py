@@ -8,12 +8,12 @@ from typing import Any, Literal
 from normdiag.evidence.differences import RelativeDifference
 from normdiag.evidence.record import record
 from normdiag.evidence.subject import Subject
-from normdiag.findings import Finding, Severity, Skip
+from normdiag.findings import Finding, Severity, SkippedRule
 from normdiag.report import atomic, v1
 
-Basis = Literal["values", "summaries", "structure"]
+ComparisonBasis = Literal["values", "summaries", "structure"]
 """Values at each site on the same inputs; lengths, as reports hold them; neither."""
-Kind = Literal[
+DifferenceKind = Literal[
     "stacks",
     "layers",
     "moved-layers",
@@ -32,7 +32,7 @@ Kind = Literal[
     "stream-factor",
     "stream",
 ]
-Where = Literal["skip", "branch", "out"]
+StreamPart = Literal["skip", "branch", "out"]
 
 
 @record
@@ -42,7 +42,7 @@ class Difference:
     Errors are what two forms of one model never differ in; warnings are other values.
     """
 
-    kind: Kind
+    kind: DifferenceKind
     severity: Severity
     a: tuple[str, ...]
     """The sites of the first, in the order of its forward; b has their counterparts."""
@@ -55,7 +55,7 @@ class Difference:
 
 
 @record
-class SiteApart:
+class StreamDifference:
     """How far apart the stream is at one residual add y = x + u.
 
     From summaries each is of lengths: the larger relative difference of mean and median over
@@ -73,12 +73,12 @@ class SiteApart:
 
 
 @record
-class Parting:
+class Divergence:
     """The first residual add where the streams differ by more than rounding explains."""
 
     a: str
     b: str
-    where: Where
+    where: StreamPart
     """In what it receives (skip), in what its branch computes, or in the sum alone."""
     error: float
     """Of that: the median over tokens, or the largest where only some tokens differ."""
@@ -88,7 +88,7 @@ class Parting:
 
 
 @record
-class Change:
+class FindingChange:
     """A finding that the second has and the first had not, or not as badly, or the reverse."""
 
     state: Literal["new", "worse", "gone"]
@@ -105,7 +105,7 @@ class Comparison:
     b: Subject
     headline: str
     """The first difference that has a cause, and where the stream parts."""
-    basis: Basis
+    basis: ComparisonBasis
     note: str | None = None
     """Why the basis is no better, where that is so."""
     paired_by: Literal["id", "position"]
@@ -113,22 +113,22 @@ class Comparison:
     """The coarser of the two dtypes, whose rounding is allowed for."""
     differences: tuple[Difference, ...]
     """In the order of the forward."""
-    parting: Parting | None
-    stream: tuple[SiteApart, ...]
-    changes: tuple[Change, ...]
-    unjudged: tuple[Skip, ...] = ()
+    first_divergence: Divergence | None
+    stream: tuple[StreamDifference, ...]
+    changes: tuple[FindingChange, ...]
+    skipped_rules: tuple[SkippedRule, ...] = ()
     """Rules that could judge only one of the two: no change is told from them."""
 
     @property
-    def severities(self) -> frozenset[Severity]:
+    def changed_severities(self) -> frozenset[Severity]:
         """Of all differences, and of findings that are new or worse."""
         changed = (c.finding.severity for c in self.changes if c.state != "gone")
         return frozenset((*(d.severity for d in self.differences), *changed))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document as plain dicts, lists, strings and numbers, as it is saved."""
-        return v1.document(self)
+        return v1.to_document(self)
 
     def save(self, path: str | Path) -> None:
         """Write the JSON document. An interrupted or failed write leaves the old file in place."""
-        atomic.write(Path(path), v1.dumps(self))
+        atomic.write_atomically(Path(path), v1.dump_record(self))

@@ -6,13 +6,15 @@ import math
 
 from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.differences import VectorDifference
+from normdiag.report.compare.report_pair import SiteDifference
 from normdiag.report.compare.rounding import Rounding
-from normdiag.report.compare.report_pair import Found
 
 
-def difference(a: Norm, b: Norm, seen: VectorDifference | None, rounding: Rounding) -> Found | None:
+def compare_gains(
+    a: Norm, b: Norm, seen: VectorDifference | None, rounding: Rounding
+) -> SiteDifference | None:
     """None where the gains are the same up to rounding; no gain is one of ones."""
-    ids, tolerance = (a.id, b.id), rounding.parameter
+    ids, tolerance = (a.id, b.id), rounding.parameter_tolerance
     x, y = a.gain, b.gain
     if x is None or y is None:
         alone = x or y
@@ -20,26 +22,26 @@ def difference(a: Norm, b: Norm, seen: VectorDifference | None, rounding: Roundi
             return None
         has, lacks = ("A", "B") if y is None else ("B", "A")
         text = f"{has} has a gain and {lacks} has none"
-        return Found("gain", "error", ids, text, detail=f"rms {alone.rms:.6g}")
+        return SiteDifference("gain", "error", ids, text, detail=f"rms {alone.rms:.6g}")
     if seen is None:
-        apart = _apart(x, y)
-        detail = f"{_size(x)} in A, {_size(y)} in B"
+        apart = _relative_difference(x, y)
+        detail = f"{_format_rms(x)} in A, {_format_rms(y)} in B"
     else:
-        apart, detail = seen.max_relative, largest(seen)
+        apart, detail = seen.max_relative, describe_largest(seen)
     if apart <= tolerance:
         return None
     if _is_shifted(x, y, tolerance):
         more, less = ("B", "A") if (y.mean or 0.0) > (x.mean or 0.0) else ("A", "B")
         text = f"the gain is larger by just 1 in {more} than in {less}, as with the 1 of 1 + w"
-        return Found("gain-offset", "error", ids, text, apart, tolerance, detail)
-    factor = _factor(x, y, tolerance)
+        return SiteDifference("gain-offset", "error", ids, text, apart, tolerance, detail)
+    factor = _scale_factor(x, y, tolerance)
     if factor is not None:
         text = f"the gain of B is {factor:.6g} times that of A"
-        return Found("gain-factor", "warning", ids, text, apart, tolerance, detail)
-    return Found("gain", "warning", ids, "the gain differs", apart, tolerance, detail)
+        return SiteDifference("gain-factor", "warning", ids, text, apart, tolerance, detail)
+    return SiteDifference("gain", "warning", ids, "the gain differs", apart, tolerance, detail)
 
 
-def largest(seen: VectorDifference) -> str:
+def describe_largest(seen: VectorDifference) -> str:
     """Where two vectors differ most."""
     return (
         f"max relative {seen.max_relative:.3g} at channel {seen.channel}: {seen.a:.6g} in A, "
@@ -47,7 +49,7 @@ def largest(seen: VectorDifference) -> str:
     )
 
 
-def _size(gain: Gain) -> str:
+def _format_rms(gain: Gain) -> str:
     lost = f" and {gain.nonfinite} not finite" if gain.nonfinite else ""
     return f"rms {gain.rms:.6g}{lost}"
 
@@ -56,7 +58,7 @@ def _is_ones(gain: Gain) -> bool:
     return gain.min_abs == gain.max_abs == 1.0 and not gain.negatives and not gain.nonfinite
 
 
-def _apart(x: Gain, y: Gain) -> float:
+def _relative_difference(x: Gain, y: Gain) -> float:
     """The largest difference of their summaries, in units of the rms (max_abs: of itself)."""
     if x.nonfinite != y.nonfinite:
         return math.inf
@@ -80,7 +82,7 @@ def _is_shifted(x: Gain, y: Gain, tolerance: float) -> bool:
     return is_one and abs(spread) <= 2 * tolerance * size**2
 
 
-def _factor(x: Gain, y: Gain, tolerance: float) -> float | None:
+def _scale_factor(x: Gain, y: Gain, tolerance: float) -> float | None:
     """c, where y is c x in all that is known of them."""
     if not (x.rms > 0 and y.rms > 0 and x.mean is not None and y.mean is not None):
         return None

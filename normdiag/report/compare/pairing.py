@@ -14,7 +14,7 @@ from difflib import SequenceMatcher
 from typing import TypeVar
 
 from normdiag.evidence.architecture import Norm, ResidualAdd, Stack
-from normdiag.report.compare.fingerprints import Fingerprint, fingerprints, labels
+from normdiag.report.compare.fingerprints import Fingerprint, compute_fingerprints, label_layers
 from normdiag.report.compare.rounding import Rounding
 from normdiag.report.report import Report
 
@@ -39,31 +39,31 @@ class Pairing:
         return all(a.id == b.id for pairs in (self.adds, self.norms) for a, b in pairs)
 
     @property
-    def ids(self) -> dict[str, str]:
+    def paired_ids(self) -> dict[str, str]:
         """Of the first -> of the second: stacks, adds and norms."""
         return {a.id: b.id for pairs in (self.stacks, self.adds, self.norms) for a, b in pairs}
 
 
-def pair(a: Report, b: Report, rounding: Rounding) -> Pairing:
+def pair_sites(a: Report, b: Report, rounding: Rounding) -> Pairing:
     """Every stack, add and norm of `a` that has a counterpart in `b`, with it."""
     ours, theirs = a.architecture, b.architecture
-    stacks = tuple(_stacks(ours.stacks, theirs.stacks))
-    mine, other = fingerprints(a, rounding), fingerprints(b, rounding)
-    layers = {s.id: _layers(mine[s.id], other[t.id]) for s, t in stacks}
-    place = _Placer(stacks, layers)
+    stacks = tuple(_pair_stacks(ours.stacks, theirs.stacks))
+    mine, other = compute_fingerprints(a, rounding), compute_fingerprints(b, rounding)
+    layers = {s.id: _pair_layers(mine[s.id], other[t.id]) for s, t in stacks}
+    place = _PlaceLookup(stacks, layers)
     return Pairing(
         stacks=stacks,
         layers=layers,
-        adds=tuple(_sites(ours.residual_adds, theirs.residual_adds, place, lambda _: "")),
-        norms=tuple(_sites(ours.norms, theirs.norms, place, lambda norm: norm.role)),
+        adds=tuple(_pair_by_place(ours.residual_adds, theirs.residual_adds, place, lambda _: "")),
+        norms=tuple(_pair_by_place(ours.norms, theirs.norms, place, lambda norm: norm.role)),
     )
 
 
-def _stacks(a: Sequence[Stack], b: Sequence[Stack]) -> Iterator[tuple[Stack, Stack]]:
+def _pair_stacks(a: Sequence[Stack], b: Sequence[Stack]) -> Iterator[tuple[Stack, Stack]]:
     """By id, then those that are left by width, then in order."""
     left = {stack.id: stack for stack in b}
     matched: dict[str, Stack] = {}
-    for alike in (_same_id, _same_width, _any):
+    for alike in (_have_same_id, _have_same_width, _accept_any):
         for stack in a:
             found = next((t for t in left.values() if alike(stack, t)), None)
             if stack.id not in matched and found is not None:
@@ -71,24 +71,24 @@ def _stacks(a: Sequence[Stack], b: Sequence[Stack]) -> Iterator[tuple[Stack, Sta
     return ((stack, matched[stack.id]) for stack in a if stack.id in matched)
 
 
-def _same_id(a: Stack, b: Stack) -> bool:
+def _have_same_id(a: Stack, b: Stack) -> bool:
     return a.id == b.id
 
 
-def _same_width(a: Stack, b: Stack) -> bool:
+def _have_same_width(a: Stack, b: Stack) -> bool:
     return a.width == b.width
 
 
-def _any(a: Stack, b: Stack) -> bool:
+def _accept_any(a: Stack, b: Stack) -> bool:
     return True
 
 
-def _layers(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> Layers:
+def _pair_layers(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> Layers:
     """One to one in order; of unequal numbers those that hold the same, or else the first ones."""
     by_number = dict(zip(range(len(a)), range(len(b)), strict=False))
     if len(a) == len(b):
         return by_number
-    matcher = SequenceMatcher(None, *labels(a, b), autojunk=False)
+    matcher = SequenceMatcher(None, *label_layers(a, b), autojunk=False)
     found = {
         block.a + i: block.b + i
         for block in matcher.get_matching_blocks()
@@ -97,7 +97,7 @@ def _layers(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> Layers:
     return found if 2 * len(found) >= min(len(a), len(b)) else by_number
 
 
-class _Placer:
+class _PlaceLookup:
     """Where sites stand, told in the first model's words."""
 
     def __init__(self, stacks: Iterable[tuple[Stack, Stack]], layers: dict[str, Layers]) -> None:
@@ -107,10 +107,10 @@ class _Placer:
             (stack, second): first for stack, own in layers.items() for first, second in own.items()
         }
 
-    def of_first(self, site: Norm | ResidualAdd) -> tuple[str | None, int | None]:
+    def place_in_first(self, site: Norm | ResidualAdd) -> tuple[str | None, int | None]:
         return site.stack, site.layer
 
-    def of_second(self, site: Norm | ResidualAdd) -> tuple[str | None, int | None]:
+    def place_in_second(self, site: Norm | ResidualAdd) -> tuple[str | None, int | None]:
         """The stack and layer of the first; -1 for a layer that has no counterpart."""
         stack = None if site.stack is None else self._stack_of.get(site.stack, "")
         if site.layer is None or stack is None:
@@ -118,8 +118,8 @@ class _Placer:
         return stack, self._layer_of.get((stack, site.layer), -1)
 
 
-def _sites(
-    a: Sequence[Site], b: Sequence[Site], place: _Placer, role: Callable[[Site], str]
+def _pair_by_place(
+    a: Sequence[Site], b: Sequence[Site], place: _PlaceLookup, role: Callable[[Site], str]
 ) -> Iterator[tuple[Site, Site]]:
     """Those of one id at one place; then in order among those of a place and role; then among
     those of a layer, whatever their role."""
@@ -127,14 +127,14 @@ def _sites(
     matched: dict[str, Site] = {}
     for site in a:
         same = left.get(site.id)
-        if same is not None and place.of_second(same) == place.of_first(site):
+        if same is not None and place.place_in_second(same) == place.place_in_first(site):
             matched[site.id] = left.pop(site.id)
     for name in (role, lambda site: "" if site.layer is not None else role(site)):
         waiting: dict[object, list[Site]] = defaultdict(list)
         for site in left.values():
-            waiting[place.of_second(site), name(site)].append(site)
+            waiting[place.place_in_second(site), name(site)].append(site)
         for site in a:
-            row = waiting[place.of_first(site), name(site)]
+            row = waiting[place.place_in_first(site), name(site)]
             if site.id not in matched and row:
                 matched[site.id] = left.pop(row.pop(0).id)
     return ((site, matched[site.id]) for site in a if site.id in matched)

@@ -8,34 +8,34 @@ from dataclasses import dataclass
 from normdiag.evidence.architecture import Architecture
 from normdiag.evidence.differences import Differences
 from normdiag.findings import Severity
-from normdiag.report.compare.comparison import Difference, Kind
+from normdiag.report.compare.comparison import Difference, DifferenceKind
 from normdiag.report.compare.pairing import Pairing
 from normdiag.report.compare.rounding import Rounding
 from normdiag.report.report import Report
 
-Ids = tuple[str, str]
+PairedIds = tuple[str, str]
 """One site in the first and in the second; "" where that has none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Sides:
+class ReportPair:
     """a and b, which site of one is which of the other, and what was measured of both at once."""
 
     a: Report
     b: Report
     pairing: Pairing
     rounding: Rounding
-    seen: Differences
+    differences: Differences
     """Empty where the two did not run on the same inputs."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SiteDifference:
     """A difference before it has its words' ending: where, and how large."""
 
-    kind: Kind
+    kind: DifferenceKind
     severity: Severity
-    ids: Ids
+    ids: PairedIds
     text: str
     """What differs, up to the place: "epsilon is 1e-05 in A and 1e-06 in B"."""
     value: float | None = None
@@ -44,15 +44,15 @@ class Found:
     """What is different from site to site, told of the first."""
 
 
-def folded(found: Iterable[Found], noun: str, total: int) -> list[Difference]:
+def fold_differences(found: Iterable[SiteDifference], noun: str, total: int) -> list[Difference]:
     """One difference for all that read the same, which stood at so many of `total` sites."""
-    groups: dict[tuple[Kind, Severity, str], list[Found]] = {}
+    groups: dict[tuple[DifferenceKind, Severity, str], list[SiteDifference]] = {}
     for each in found:
         groups.setdefault((each.kind, each.severity, each.text), []).append(each)
-    return [_difference(group, noun, total) for group in groups.values()]
+    return [_fold_group(group, noun, total) for group in groups.values()]
 
 
-def _difference(group: list[Found], noun: str, total: int) -> Difference:
+def _fold_group(group: list[SiteDifference], noun: str, total: int) -> Difference:
     first = group[0]
     values = [each.value for each in group if each.value is not None]
     return Difference(
@@ -60,27 +60,27 @@ def _difference(group: list[Found], noun: str, total: int) -> Difference:
         severity=first.severity,
         a=tuple(each.ids[0] for each in group if each.ids[0]),
         b=tuple(each.ids[1] for each in group if each.ids[1]),
-        message=f"{first.text} at {_places(group, noun, total)}",
+        message=f"{first.text} at {_describe_places(group, noun, total)}",
         value=max(values, default=None),
         tolerance=first.tolerance,
     )
 
 
-def _places(group: list[Found], noun: str, total: int) -> str:
-    first = named(group[0].ids) + (f" ({group[0].detail})" if group[0].detail else "")
+def _describe_places(group: list[SiteDifference], noun: str, total: int) -> str:
+    first = format_ids(group[0].ids) + (f" ({group[0].detail})" if group[0].detail else "")
     if len(group) == 1:
         return first
     share = f"all {total}" if len(group) == total else f"{len(group)} of {total}"
     return f"{share} {noun}, first at {first}"
 
 
-def named(ids: Ids) -> str:
+def format_ids(ids: PairedIds) -> str:
     """A site by its name, or by both where they differ."""
     a, b = ids
     return f"{a} ({b} in B)" if a and b and a != b else a or b
 
 
-def order(architecture: Architecture) -> dict[str, float]:
+def forward_order(architecture: Architecture) -> dict[str, float]:
     """Stacks, layers ("<stack>/layer#k"), norms and adds -> their place in the forward."""
     names: list[str | None] = []
     for add in architecture.residual_adds:

@@ -9,17 +9,11 @@ import math
 from dataclasses import dataclass
 
 from normdiag.evidence.branch_weights import BranchWeights
+from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.evidence.subject import Subject
 
-_UNITS = {
-    "float64": 2.0**-53,
-    "float32": 2.0**-24,
-    "float16": 2.0**-11,
-    "bfloat16": 2.0**-8,
-    "float8_e4m3fn": 2.0**-4,
-    "float8_e5m2": 2.0**-3,
-}
-_COARSE = 2.0**-8
+_UNITS = {f.name: f.unit_roundoff for f in NUMBER_FORMATS.values()}
+_COARSE = NUMBER_FORMATS["bfloat16"].unit_roundoff
 """Of a dtype that is not known here, such as packed weights of few bits."""
 _LEAST = 1e-5
 """In any dtype: rotary angles in float32 are off by this from position 100 on."""
@@ -35,18 +29,19 @@ class Rounding:
     dtype: str
 
     @classmethod
-    def of(cls, a: Subject, b: Subject) -> Rounding:
+    def coarser_of(cls, a: Subject, b: Subject) -> Rounding:
         """The coarser of two."""
         return max(
-            (cls(_UNITS.get(s.dtype or "", _COARSE), s.dtype or "?") for s in (a, b)), key=_unit
+            (cls(_UNITS.get(s.dtype or "", _COARSE), s.dtype or "?") for s in (a, b)),
+            key=_unit_roundoff,
         )
 
     @property
-    def parameter(self) -> float:
+    def parameter_tolerance(self) -> float:
         """Relative, of one learned value: it was rounded once or twice."""
         return 4 * self.unit
 
-    def stream(self, depth: int) -> float:
+    def stream_tolerance(self, depth: int) -> float:
         """Relative, of the stream after the add at `depth`: independent errors pile up as roots do.
 
         Against float32, a real model of 60 adds in bfloat16 is off by 0.7 u after its first add and
@@ -55,23 +50,25 @@ class Rounding:
         """
         return max(8 * self.unit, _LEAST) * math.sqrt(1 + depth)
 
-    def norm(self, elements: int) -> float:
+    def norm_tolerance(self, elements: int) -> float:
         """Relative, of the norm of so many weights, rounded one by one."""
         return 4 * self.unit / math.sqrt(max(elements, 1)) + 4 * self.unit**2 + _SUMMED
 
-    def same_weights(self, a: BranchWeights, b: BranchWeights) -> bool:
+    def are_same_weights(self, a: BranchWeights, b: BranchWeights) -> bool:
         """Whether norm and sum agree. Zeros may have been left out of one, so elements need not."""
         size = max(a.norm, b.norm)
-        slack = self.norm(min(a.elements, b.elements))
-        return _close(a.norm, b.norm, slack * size) and _close(a.sum, b.sum, self.parameter * size)
+        slack = self.norm_tolerance(min(a.elements, b.elements))
+        return _is_close(a.norm, b.norm, slack * size) and _is_close(
+            a.sum, b.sum, self.parameter_tolerance * size
+        )
 
 
-def _close(a: float, b: float, slack: float) -> bool:
+def _is_close(a: float, b: float, slack: float) -> bool:
     """Within `slack`; not finite numbers are like themselves alone."""
     if not (math.isfinite(a) and math.isfinite(b)):
         return a == b or (math.isnan(a) and math.isnan(b))
     return abs(a - b) <= slack
 
 
-def _unit(rounding: Rounding) -> float:
+def _unit_roundoff(rounding: Rounding) -> float:
     return rounding.unit

@@ -8,29 +8,31 @@ from collections.abc import Iterator
 from normdiag.evidence.differences import AddDifference, RelativeDifference
 from normdiag.evidence.statistics import MeanMedianMax
 from normdiag.evidence.stream import AddMeasurement
-from normdiag.report.compare.comparison import Difference, Parting, SiteApart, Where
-from normdiag.report.compare.report_pair import Sides, named
+from normdiag.report.compare.comparison import Difference, Divergence, StreamDifference, StreamPart
+from normdiag.report.compare.report_pair import ReportPair, format_ids
 
 _ONE_TOKEN = 30.0
 """Of the tolerance: some tokens are rounded much worse than most (in a real model of 60 adds, those
 of massive activations are off by up to ten times the median)."""
 
 
-def sites(sides: Sides, *, by_values: bool) -> Iterator[SiteApart]:
+def iterate_stream_differences(sides: ReportPair, *, by_values: bool) -> Iterator[StreamDifference]:
     """Every pair of adds that was measured in both, in the order of the forward."""
     mine, theirs = sides.a.measurements.stream, sides.b.measurements.stream
     for a, b in sides.pairing.adds:
-        tolerance = sides.rounding.stream(a.depth)
-        seen = sides.seen.adds.get(a.id)
+        tolerance = sides.rounding.stream_tolerance(a.depth)
+        seen = sides.differences.adds.get(a.id)
         if by_values and seen is not None:
-            yield _site((a.id, b.id), seen, tolerance, seen.tokens)
+            yield _stream_difference((a.id, b.id), seen, tolerance, seen.tokens)
         elif not by_values and a.id in mine and b.id in theirs:
-            lengths = _lengths(mine[a.id], theirs[b.id])
-            yield _site((a.id, b.id), lengths, tolerance, None)
+            lengths = _add_norm_difference(mine[a.id], theirs[b.id])
+            yield _stream_difference((a.id, b.id), lengths, tolerance, None)
 
 
-def _site(ids: tuple[str, str], apart: AddDifference, tolerance: float, tokens: int | None) -> SiteApart:
-    return SiteApart(
+def _stream_difference(
+    ids: tuple[str, str], apart: AddDifference, tolerance: float, tokens: int | None
+) -> StreamDifference:
+    return StreamDifference(
         a=ids[0],
         b=ids[1],
         skip=apart.skip,
@@ -41,18 +43,20 @@ def _site(ids: tuple[str, str], apart: AddDifference, tolerance: float, tokens: 
     )
 
 
-def _lengths(a: AddMeasurement, b: AddMeasurement) -> AddDifference:
+def _add_norm_difference(a: AddMeasurement, b: AddMeasurement) -> AddDifference:
     return AddDifference(
         tokens=a.tokens,
-        skip=_length(a.skip_norm, b.skip_norm),
-        branch=_length(a.branch_norm, b.branch_norm),
-        out=_length(a.out_norm, b.out_norm),
+        skip=_norm_difference(a.skip_norm, b.skip_norm),
+        branch=_norm_difference(a.branch_norm, b.branch_norm),
+        out=_norm_difference(a.out_norm, b.out_norm),
     )
 
 
-def _length(a: MeanMedianMax, b: MeanMedianMax) -> RelativeDifference:
+def _norm_difference(a: MeanMedianMax, b: MeanMedianMax) -> RelativeDifference:
     """Of lengths: `max` is that of the longest token, the last what one factor does not explain."""
-    ratios = [_ratio(x, y) for x, y in ((a.mean, b.mean), (a.median, b.median), (a.max, b.max))]
+    ratios = [
+        _finite_ratio(x, y) for x, y in ((a.mean, b.mean), (a.median, b.median), (a.max, b.max))
+    ]
     factor = ratios[1]
     return RelativeDifference(
         median=max(abs(ratio - 1.0) for ratio in ratios[:2]),
@@ -62,7 +66,7 @@ def _length(a: MeanMedianMax, b: MeanMedianMax) -> RelativeDifference:
     )
 
 
-def _ratio(a: float, b: float) -> float:
+def _finite_ratio(a: float, b: float) -> float:
     """b / a; 1 where they are equal, not finite ones too."""
     if a == b or (math.isnan(a) and math.isnan(b)):
         return 1.0
@@ -71,54 +75,56 @@ def _ratio(a: float, b: float) -> float:
     return b / a if a else math.inf
 
 
-def parting(stream: tuple[SiteApart, ...]) -> Parting | None:
+def find_first_divergence(stream: tuple[StreamDifference, ...]) -> Divergence | None:
     """The first add behind which the streams differ, or that already receives different ones."""
     for site in stream:
-        for where, apart in _what_first(site):
-            if _is_beyond(apart, site.tolerance):
-                return Parting(
+        for where, apart in _parts_in_order(site):
+            if _exceeds_tolerance(apart, site.tolerance):
+                return Divergence(
                     a=site.a,
                     b=site.b,
                     where=where,
-                    error=_error(apart, site.tolerance),
-                    out=_error(site.out, site.tolerance),
+                    error=_relative_error(apart, site.tolerance),
+                    out=_relative_error(site.out, site.tolerance),
                     tolerance=site.tolerance,
                 )
     return None
 
 
-def _what_first(site: SiteApart) -> Iterator[tuple[Where, RelativeDifference]]:
+def _parts_in_order(site: StreamDifference) -> Iterator[tuple[StreamPart, RelativeDifference]]:
     """In the order of causes. A branch that differs counts where the sum does, too."""
     yield "skip", site.skip
-    if _is_beyond(site.out, site.tolerance):
+    if _exceeds_tolerance(site.out, site.tolerance):
         yield "branch", site.branch
         yield "out", site.out
 
 
-def _is_beyond(apart: RelativeDifference, tolerance: float) -> bool:
+def _exceeds_tolerance(apart: RelativeDifference, tolerance: float) -> bool:
     """At half of the tokens, or very much at one."""
     return apart.median > tolerance or apart.max > _ONE_TOKEN * tolerance
 
 
-def _error(apart: RelativeDifference, tolerance: float) -> float:
+def _relative_error(apart: RelativeDifference, tolerance: float) -> float:
     return apart.median if apart.median > tolerance else apart.max
 
 
-def told(sides: Sides, stream: tuple[SiteApart, ...]) -> list[Difference]:
+def find_stream_differences(
+    sides: ReportPair, stream: tuple[StreamDifference, ...]
+) -> list[Difference]:
     """Where one is not finite, where a stream is a multiple of the other, and where they part."""
-    found = list(_nonfinite(sides))
-    part = parting(stream)
+    found = list(_find_nonfinite(sides))
+    part = find_first_divergence(stream)
     if part is None:
         return found
     site = next(site for site in stream if site.a == part.a)
-    factor = _factor(site, part)
+    factor = _scale_factor(site, part)
     found.append(
         Difference(
             kind="stream" if factor is None else "stream-factor",
             severity="warning" if factor is None else "error",
             a=(part.a,),
             b=(part.b,),
-            message=_said(part, factor, is_first=_is_first(sides, part)),
+            message=_describe_divergence(part, factor, is_first=_is_first_add(sides, part)),
             value=part.error,
             tolerance=part.tolerance,
         )
@@ -126,12 +132,12 @@ def told(sides: Sides, stream: tuple[SiteApart, ...]) -> list[Difference]:
     return found
 
 
-def _is_first(sides: Sides, part: Parting) -> bool:
+def _is_first_add(sides: ReportPair, part: Divergence) -> bool:
     return next(add.depth == 0 for add, _ in sides.pairing.adds if add.id == part.a)
 
 
-def _said(part: Parting, factor: float | None, *, is_first: bool) -> str:
-    name = named((part.a, part.b))
+def _describe_divergence(part: Divergence, factor: float | None, *, is_first: bool) -> str:
+    name = format_ids((part.a, part.b))
     what = {
         "skip": f"what {name} receives",
         "branch": f"the branch of {name}",
@@ -144,14 +150,14 @@ def _said(part: Parting, factor: float | None, *, is_first: bool) -> str:
     return f"the streams part: {what} differs"
 
 
-def _factor(site: SiteApart, part: Parting) -> float | None:
+def _scale_factor(site: StreamDifference, part: Divergence) -> float | None:
     """c, where what differs is c times that of the first, up to rounding."""
     apart = {"skip": site.skip, "branch": site.branch, "out": site.out}[part.where]
     is_scaled = math.isfinite(apart.factor) and apart.after_scaling <= site.tolerance
     return apart.factor if is_scaled and abs(apart.factor - 1) > site.tolerance else None
 
 
-def _nonfinite(sides: Sides) -> Iterator[Difference]:
+def _find_nonfinite(sides: ReportPair) -> Iterator[Difference]:
     mine, theirs = sides.a.measurements.stream, sides.b.measurements.stream
     for a, b in sides.pairing.adds:
         if a.id not in mine or b.id not in theirs:
@@ -164,7 +170,7 @@ def _nonfinite(sides: Sides) -> Iterator[Difference]:
                 severity="error",
                 a=(a.id,),
                 b=(b.id,),
-                message=f"the stream of {bad} is not finite from {named((a.id, b.id))} on, "
+                message=f"the stream of {bad} is not finite from {format_ids((a.id, b.id))} on, "
                 f"that of {good} is",
             )
             return

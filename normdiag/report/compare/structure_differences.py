@@ -6,32 +6,36 @@ from collections.abc import Iterator
 
 from normdiag.evidence.architecture import Norm, ResidualAdd, Scale, Stack
 from normdiag.findings import Severity
-from normdiag.report.compare.comparison import Difference, Kind
+from normdiag.report.compare.comparison import Difference, DifferenceKind
+from normdiag.report.compare.report_pair import ReportPair, SiteDifference, fold_differences
 from normdiag.report.compare.rounding import Rounding
-from normdiag.report.compare.report_pair import Found, Sides, folded
 
 
-def built(sides: Sides) -> list[Difference]:
+def find_structure_differences(sides: ReportPair) -> list[Difference]:
     """Stacks first, then in no order."""
-    found = list(_stacks(sides))
+    found = list(_find_unpaired_stacks(sides))
     for a, b in sides.pairing.stacks:
-        found += _stack(sides, a, b)
-    found += folded(_adds(sides), "adds", len(sides.pairing.adds))
-    found += _missing_norms(sides)
-    found += folded(_norms(sides), "norms", len(sides.pairing.norms))
+        found += _compare_stacks(sides, a, b)
+    found += fold_differences(_compare_adds(sides), "adds", len(sides.pairing.adds))
+    found += _find_missing_norms(sides)
+    found += fold_differences(_compare_norms(sides), "norms", len(sides.pairing.norms))
     return found
 
 
-def _stacks(sides: Sides) -> Iterator[Difference]:
+def _find_unpaired_stacks(sides: ReportPair) -> Iterator[Difference]:
     for name, other, report, place in (("A", "B", sides.a, 0), ("B", "A", sides.b, 1)):
         paired = {stacks[place].id for stacks in sides.pairing.stacks}
         for stack in report.architecture.stacks:
             if stack.id not in paired:
                 what = f"{name} has a stack {stack.id} ({stack.layers} layers, width {stack.width})"
-                yield _alone("stacks", f"{what} that {other} has not", (stack.id,), place)
+                yield _one_sided_difference(
+                    "stacks", f"{what} that {other} has not", (stack.id,), place
+                )
 
 
-def _alone(kind: Kind, message: str, ids: tuple[str, ...], place: int) -> Difference:
+def _one_sided_difference(
+    kind: DifferenceKind, message: str, ids: tuple[str, ...], place: int
+) -> Difference:
     return Difference(
         kind=kind,
         severity="error",
@@ -41,14 +45,14 @@ def _alone(kind: Kind, message: str, ids: tuple[str, ...], place: int) -> Differ
     )
 
 
-def _stack(sides: Sides, a: Stack, b: Stack) -> Iterator[Difference]:
+def _compare_stacks(sides: ReportPair, a: Stack, b: Stack) -> Iterator[Difference]:
     if a.width != b.width:
         said = f"the stream of {a.id} has {a.width} features in A and {b.width} in B"
         yield Difference(kind="width", severity="error", a=(a.id,), b=(b.id,), message=said)
     counts = []
     if a.layers != b.layers:
         counts.append(
-            f"{a.id} has {a.layers} layers in A and {b.layers} in B{_unpaired(sides, a, b)}"
+            f"{a.id} has {a.layers} layers in A and {b.layers} in B{_describe_unpaired_layers(sides, a, b)}"
         )
     x, y = a.residual_adds_per_layer, b.residual_adds_per_layer
     if x != y:
@@ -57,81 +61,81 @@ def _stack(sides: Sides, a: Stack, b: Stack) -> Iterator[Difference]:
         yield Difference(kind="layers", severity="error", a=(a.id,), b=(b.id,), message=said)
 
 
-def _unpaired(sides: Sides, a: Stack, b: Stack) -> str:
+def _describe_unpaired_layers(sides: ReportPair, a: Stack, b: Stack) -> str:
     layers = sides.pairing.layers[a.id]
     left = [i for i in range(a.layers) if i not in layers]
     more = [i for i in range(b.layers) if i not in layers.values()]
-    said = [f"{_numbers(left)} of A"] if left else []
-    said += [f"{_numbers(more)} of B"] if more else []
+    said = [f"{_format_layers(left)} of A"] if left else []
+    said += [f"{_format_layers(more)} of B"] if more else []
     how = ", lined up by what they hold" if any(i != j for i, j in layers.items()) else ""
     return f": {' and '.join(said)} without counterpart{how}" if said else ""
 
 
-def _numbers(layers: list[int]) -> str:
+def _format_layers(layers: list[int]) -> str:
     is_run = len(layers) > 2 and layers[-1] - layers[0] == len(layers) - 1
     noun = "layer" if len(layers) == 1 else "layers"
     listed = f"{layers[0]} to {layers[-1]}" if is_run else ", ".join(map(str, layers))
     return f"{noun} {listed}"
 
 
-def _adds(sides: Sides) -> Iterator[Found]:
+def _compare_adds(sides: ReportPair) -> Iterator[SiteDifference]:
     for a, b in sides.pairing.adds:
         ids = a.id, b.id
         if a.placement != b.placement:
             text = f"the placement is {a.placement} in A and {b.placement} in B"
-            yield Found("placement", "error", ids, text)
+            yield SiteDifference("placement", "error", ids, text)
         if a.branches != b.branches:
             text = f"{a.branches} branches are summed in A and {b.branches} in B"
-            yield Found("placement", "error", ids, text)
-        yield from _scales(a, b, sides.rounding)
+            yield SiteDifference("placement", "error", ids, text)
+        yield from _compare_scales(a, b, sides.rounding)
 
 
-def _scales(a: ResidualAdd, b: ResidualAdd, rounding: Rounding) -> Iterator[Found]:
+def _compare_scales(a: ResidualAdd, b: ResidualAdd, rounding: Rounding) -> Iterator[SiteDifference]:
     for what, mine, theirs in (
         ("skip", a.skip_scale, b.skip_scale),
         ("branch", a.branch_scale, b.branch_scale),
     ):
-        x, y = _size(mine), _size(theirs)
+        x, y = _scale_size(mine), _scale_size(theirs)
         is_learned = "learned" in (mine.kind, theirs.kind)
         if x is None or y is None:
             is_other = mine.kind != theirs.kind
         else:
-            is_other = abs(x - y) > rounding.parameter * max(abs(x), abs(y))
+            is_other = abs(x - y) > rounding.parameter_tolerance * max(abs(x), abs(y))
         if is_other:
             severity: Severity = "warning" if is_learned else "error"
-            text = f"the scale on the {what} is {_scale(mine)} in A and {_scale(theirs)} in B"
-            yield Found("scale", severity, (a.id, b.id), text)
+            text = f"the scale on the {what} is {_format_scale(mine)} in A and {_format_scale(theirs)} in B"
+            yield SiteDifference("scale", severity, (a.id, b.id), text)
 
 
-def _size(scale: Scale) -> float | None:
+def _scale_size(scale: Scale) -> float | None:
     if scale.kind == "none":
         return 1.0
     return scale.rms if scale.value is None else scale.value
 
 
-def _scale(scale: Scale) -> str:
-    size = _size(scale)
+def _format_scale(scale: Scale) -> str:
+    size = _scale_size(scale)
     if scale.kind == "none" or size is None:
         return scale.kind
     return f"{size:.6g}" + (" (learned)" if scale.kind == "learned" else "")
 
 
-def _missing_norms(sides: Sides) -> Iterator[Difference]:
+def _find_missing_norms(sides: ReportPair) -> Iterator[Difference]:
     for name, other, report, place in (("A", "B", sides.a, 0), ("B", "A", sides.b, 1)):
         paired = {norms[place].id for norms in sides.pairing.norms}
         lone: dict[str, list[Norm]] = {}
         for norm in report.architecture.norms:
-            is_lone = norm.id not in paired and not _in_lone_layer(sides, norm, place)
+            is_lone = norm.id not in paired and not _is_in_unpaired_layer(sides, norm, place)
             if is_lone:
                 lone.setdefault(norm.role, []).append(norm)
         for role, norms in lone.items():
             ids = tuple(norm.id for norm in norms)
             more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
             said = f"{name} normalises at {ids[0]}{more} (role {role}), {other} does not"
-            yield _alone("missing-norm", said, ids, place)
+            yield _one_sided_difference("missing-norm", said, ids, place)
 
 
-def _in_lone_layer(sides: Sides, norm: Norm, place: int) -> bool:
+def _is_in_unpaired_layer(sides: ReportPair, norm: Norm, place: int) -> bool:
     """Whether its whole stack or layer has no counterpart, which is told of those."""
     if norm.stack is None:
         return False
@@ -143,7 +147,7 @@ def _in_lone_layer(sides: Sides, norm: Norm, place: int) -> bool:
     return norm.layer is not None and norm.layer not in known
 
 
-def _norms(sides: Sides) -> Iterator[Found]:
+def _compare_norms(sides: ReportPair) -> Iterator[SiteDifference]:
     for a, b in sides.pairing.norms:
         ids = a.id, b.id
         for what, mine, theirs in (
@@ -152,22 +156,22 @@ def _norms(sides: Sides) -> Iterator[Found]:
             ("the number of features normalised over is", a.features, b.features),
         ):
             if mine != theirs:
-                yield Found("norm", "error", ids, f"{what} {mine} in A and {theirs} in B")
-        if not _same_epsilon(a.eps, b.eps, sides.rounding):
-            text = f"epsilon is {_epsilon(a.eps)} in A and {_epsilon(b.eps)} in B"
-            yield Found("epsilon", "error", ids, text, _ratio(a.eps, b.eps))
+                yield SiteDifference("norm", "error", ids, f"{what} {mine} in A and {theirs} in B")
+        if not _is_same_epsilon(a.eps, b.eps, sides.rounding):
+            text = f"epsilon is {_format_epsilon(a.eps)} in A and {_format_epsilon(b.eps)} in B"
+            yield SiteDifference("epsilon", "error", ids, text, _relative_difference(a.eps, b.eps))
 
 
-def _same_epsilon(a: float | None, b: float | None, rounding: Rounding) -> bool:
+def _is_same_epsilon(a: float | None, b: float | None, rounding: Rounding) -> bool:
     x, y = a or 0.0, b or 0.0
-    return abs(x - y) <= rounding.parameter * max(x, y)
+    return abs(x - y) <= rounding.parameter_tolerance * max(x, y)
 
 
-def _epsilon(eps: float | None) -> str:
+def _format_epsilon(eps: float | None) -> str:
     return "none" if eps is None else f"{eps:.6g}"
 
 
-def _ratio(a: float | None, b: float | None) -> float | None:
+def _relative_difference(a: float | None, b: float | None) -> float | None:
     """|a - b| / max."""
     x, y = a or 0.0, b or 0.0
     return abs(x - y) / max(x, y)

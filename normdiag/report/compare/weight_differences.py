@@ -8,50 +8,52 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import Norm
 from normdiag.report.compare import gain_differences
 from normdiag.report.compare.comparison import Difference
-from normdiag.report.compare.moved_layers import Moved
-from normdiag.report.compare.report_pair import Found, Sides, folded
+from normdiag.report.compare.moved_layers import MovedLayers
+from normdiag.report.compare.report_pair import ReportPair, SiteDifference, fold_differences
 
 
-def learned(sides: Sides, moved: Moved) -> list[Difference]:
+def find_weight_differences(sides: ReportPair, moved: MovedLayers) -> list[Difference]:
     """Of all layers that are where they were; the moved ones are told of as such."""
-    norms = [(a, b) for a, b in sides.pairing.norms if not moved.has(a.stack, a.layer)]
-    found = [each for a, b in norms for each in _norm(sides, a, b)]
-    weights = folded(_weights(sides, moved), "adds", len(sides.pairing.adds))
-    return folded(found, "norms", len(norms)) + weights
+    norms = [(a, b) for a, b in sides.pairing.norms if not moved.is_moved(a.stack, a.layer)]
+    found = [each for a, b in norms for each in _compare_norms(sides, a, b)]
+    weights = fold_differences(_compare_weights(sides, moved), "adds", len(sides.pairing.adds))
+    return fold_differences(found, "norms", len(norms)) + weights
 
 
-def _norm(sides: Sides, a: Norm, b: Norm) -> Iterator[Found]:
-    gain = gain_differences.difference(a, b, sides.seen.gains.get(a.id), sides.rounding)
+def _compare_norms(sides: ReportPair, a: Norm, b: Norm) -> Iterator[SiteDifference]:
+    gain = gain_differences.compare_gains(a, b, sides.differences.gains.get(a.id), sides.rounding)
     if gain is not None:
         yield gain
     if (a.bias_rms or 0.0) == (b.bias_rms or 0.0) == 0.0:
         return
-    ids, tolerance = (a.id, b.id), sides.rounding.parameter
-    seen = sides.seen.biases.get(a.id)
+    ids, tolerance = (a.id, b.id), sides.rounding.parameter_tolerance
+    seen = sides.differences.biases.get(a.id)
     text = "the bias differs"
     if seen is not None:
         if seen.max_relative > tolerance:
-            detail = gain_differences.largest(seen)
-            yield Found("bias", "warning", ids, text, seen.max_relative, tolerance, detail)
+            detail = gain_differences.describe_largest(seen)
+            yield SiteDifference("bias", "warning", ids, text, seen.max_relative, tolerance, detail)
         return
     x, y = a.bias_rms or 0.0, b.bias_rms or 0.0
     if not abs(x - y) <= tolerance * max(x, y):
         detail = f"rms {x:.6g} in A, {y:.6g} in B"
-        yield Found("bias", "warning", ids, text, abs(x - y) / max(x, y), tolerance, detail)
+        yield SiteDifference(
+            "bias", "warning", ids, text, abs(x - y) / max(x, y), tolerance, detail
+        )
 
 
-def _weights(sides: Sides, moved: Moved) -> Iterator[Found]:
+def _compare_weights(sides: ReportPair, moved: MovedLayers) -> Iterator[SiteDifference]:
     mine, theirs = sides.a.measurements.branch_weights, sides.b.measurements.branch_weights
     for a, b in sides.pairing.adds:
         x, y = mine.get(a.id), theirs.get(b.id)
-        if x is None or y is None or moved.has(a.stack, a.layer):
+        if x is None or y is None or moved.is_moved(a.stack, a.layer):
             continue
-        if not sides.rounding.same_weights(x, y):
+        if not sides.rounding.are_same_weights(x, y):
             size = max(x.norm, y.norm)
             by = abs(x.norm - y.norm) / size if math.isfinite(size) else math.inf
-            tolerance = sides.rounding.norm(min(x.elements, y.elements))
+            tolerance = sides.rounding.norm_tolerance(min(x.elements, y.elements))
             detail = f"their norm is {x.norm:.6g} in A, {y.norm:.6g} in B"
             if by <= tolerance:
                 detail = f"their sum is {x.sum:.6g} in A, {y.sum:.6g} in B"
             text = "the weights on the branch differ"
-            yield Found("weights", "warning", (a.id, b.id), text, by, tolerance, detail)
+            yield SiteDifference("weights", "warning", (a.id, b.id), text, by, tolerance, detail)

@@ -56,13 +56,13 @@ class DefaultedSetting(Rule):
     code = "ND004"
     name = "defaulted-setting"
     since = "0.1"
-    needs = ("loading",)
+    requirements = ("loading", "measurements.defaults")
     fires_on = "sample_models/lost_setting.py:write"
     silent_on = "sample_models/tiny_llama"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per setting."""
-        for each in evidence.subject.loading.defaulted:
+        for each in evidence.subject.loading.defaulted or ():
             yield self.finding(
                 f"{each.setting} is not in config.json, so its default {each.value} was taken: "
                 f"{each.effect}; with {each.alternative}: {each.alternative_effect}",

@@ -60,7 +60,7 @@ class IncompleteTrace(Rule):
     code = "ND001"
     name = "incomplete-trace"
     since = "0.1"
-    needs = ("forward",)
+    requirements = ("forward",)
     fires_on = "sample_models/unexplained_add.py:build"
     silent_on = "sample_models/unexplained_add.py:build_healthy"
 
@@ -68,7 +68,7 @@ class IncompleteTrace(Rule):
         """One finding per kind of gap: additions, no stack at all, norms, measurements."""
         coverage = evidence.coverage
         if coverage.unexplained_adds:
-            yield self._additions(coverage.unexplained_adds)
+            yield self._unexplained_additions(coverage.unexplained_adds)
         if not evidence.architecture.stacks:
             yield self.finding(
                 "no stack of residual adds was found: nothing is said of a residual stream",
@@ -81,7 +81,7 @@ class IncompleteTrace(Rule):
         if coverage.unexplained_norms:
             norms = coverage.unexplained_norms
             yield self.finding(
-                f"{count(len(norms), 'norm')} outside every stack: {_some(norms)}",
+                f"{count(len(norms), 'norm')} outside every stack: {_list_first(norms)}",
                 ids=norms,
                 severity="info",
                 confidence="high",
@@ -98,12 +98,12 @@ class IncompleteTrace(Rule):
                 advice="no finding rests on what was not measured",
             )
 
-    def _additions(self, adds: tuple[UnexplainedAdd, ...]) -> Finding:
+    def _unexplained_additions(self, adds: tuple[UnexplainedAdd, ...]) -> Finding:
         places = tuple(f"{add.module} ({add.line or 'source line unknown'})" for add in adds)
         reasons = dict.fromkeys(add.why for add in adds)
         return self.finding(
             f"{count(len(adds), 'addition')} of a stream's width not understood, at "
-            f"{_some(places)}: {_some(tuple(reasons))}",
+            f"{_list_first(places)}: {_list_first(tuple(reasons))}",
             ids=tuple(dict.fromkeys(add.module for add in adds)),
             severity="warning",
             confidence="high",
@@ -113,6 +113,6 @@ class IncompleteTrace(Rule):
         )
 
 
-def _some(words: tuple[str, ...], most: int = 3) -> str:
+def _list_first(words: tuple[str, ...], most: int = 3) -> str:
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more

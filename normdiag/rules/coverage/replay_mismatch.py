@@ -10,7 +10,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, site, where, worst_first
+from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, sort_worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 LOOSEST = "bfloat16"
@@ -69,7 +69,7 @@ class ReplayMismatch(Rule):
     code = "ND002"
     name = "replay-mismatch"
     since = "0.1"
-    needs = ("measurements.replay",)
+    requirements = ("measurements.replay",)
     thresholds = (
         Threshold(
             name="float32",
@@ -105,8 +105,10 @@ class ReplayMismatch(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """Two findings at most: of the sites, of the stacks."""
-        limit = limits[_format(evidence.subject.dtype)]
-        broken = worst_first(each for each in _replayed(evidence) if _above(evidence, each, limit))
+        limit = limits[_threshold_name(evidence.subject.dtype)]
+        broken = sort_worst_first(
+            each for each in _replay_errors(evidence) if _is_above(evidence, each, limit)
+        )
         if broken:
             yield self._finding(
                 f"{count(len(broken), 'site')} do not replay"
@@ -116,12 +118,12 @@ class ReplayMismatch(Rule):
                 limit,
             )
         closures = evidence.measurements.closure.items()
-        open_ = worst_first(
+        open_ = sort_worst_first(
             each
             for stack, closure in closures
-            if _above(
+            if _is_above(
                 evidence,
-                each := Site(id=stack, value=closure.max_rel_error, stack=stack, layer=None),
+                each := RatedSite(id=stack, value=closure.max_rel_error, stack=stack, layer=None),
                 limit,
             )
         )
@@ -130,12 +132,12 @@ class ReplayMismatch(Rule):
             at = "" if layer is None else f", worst in layer {layer}"
             yield self._finding(f"the stream does not add up{at}", (each,), limit)
 
-    def _finding(self, what: str, sites: tuple[Site, ...], limit: float) -> Finding:
+    def _finding(self, what: str, sites: tuple[RatedSite, ...], limit: float) -> Finding:
         worst = sites[0]
         return self.finding(
             f"{what}: relative error {number(worst.value)} (threshold {number(limit)}) "
-            f"at {where(sites)}" + (f", worst at {worst.id}" if len(sites) > 1 else ""),
-            ids=ids(sites),
+            f"at {describe_places(sites)}" + (f", worst at {worst.id}" if len(sites) > 1 else ""),
+            ids=site_ids(sites),
             severity="warning",
             confidence="high",
             measured=(worst.value, limit),
@@ -144,21 +146,21 @@ class ReplayMismatch(Rule):
         )
 
 
-def _format(dtype: str | None) -> str:
+def _threshold_name(dtype: str | None) -> str:
     plain = (dtype or "").removeprefix("torch.")
     return {"float64": "float32", "float32": "float32", "float16": "float16"}.get(plain, LOOSEST)
 
 
-def _replayed(evidence: Evidence) -> Iterator[Site]:
+def _replay_errors(evidence: Evidence) -> Iterator[RatedSite]:
     built = evidence.architecture
     of: dict[str, Norm | ResidualAdd] = {norm.id: norm for norm in built.norms}
     of |= {add.id: add for add in built.residual_adds}
     for site_id, replay in evidence.measurements.replay.items():
         if site_id in of:
-            yield site(of[site_id], replay.max_rel_error)
+            yield rate_site(of[site_id], replay.max_rel_error)
 
 
-def _above(evidence: Evidence, each: Site, limit: float) -> bool:
+def _is_above(evidence: Evidence, each: RatedSite, limit: float) -> bool:
     # Behind a NaN or an infinity nothing can be compared, and the value itself is ND705's finding.
     if not math.isfinite(each.value):
         return evidence.measurements.first_nonfinite is None

@@ -59,7 +59,7 @@ class WeightsNotLoaded(Rule):
     code = "ND003"
     name = "weights-not-loaded"
     since = "0.1"
-    needs = ("loading",)
+    requirements = ("loading",)
     fires_on = "sample_models/incomplete_checkpoint.py:write"
     silent_on = "sample_models/tiny_llama"
 
@@ -72,17 +72,17 @@ class WeightsNotLoaded(Rule):
             (loading.mismatched, "of another shape in the checkpoint"),
         )
         for names, what in absent:
-            in_norms, others = _split(names, norms)
-            yield from self._found(in_norms, f"of a norm {what}", "error", "high")
-            yield from self._found(others, what, "warning", "high")
-        in_layers, others = _split(loading.unexpected, _vectors_in_layers(evidence))
+            in_norms, others = _split_norm_parameters(names, norms)
+            yield from self._loading_finding(in_norms, f"of a norm {what}", "error", "high")
+            yield from self._loading_finding(others, what, "warning", "high")
+        in_layers, others = _split_norm_parameters(loading.unexpected, _vectors_in_layers(evidence))
         unused = "in the checkpoint, not in the model"
-        yield from self._found(
+        yield from self._loading_finding(
             in_layers, f"of a layer's norm or bias {unused}", "warning", "medium"
         )
-        yield from self._found(others, unused, "info", "high")
+        yield from self._loading_finding(others, unused, "info", "high")
 
-    def _found(
+    def _loading_finding(
         self, names: tuple[str, ...], what: str, severity: Severity, confidence: Confidence
     ) -> Iterator[Finding]:
         if not names:
@@ -133,7 +133,9 @@ def _vectors_in_layers(evidence: Evidence) -> frozenset[str]:
     )
 
 
-def _split(names: Iterable[str], norms: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _split_norm_parameters(
+    names: Iterable[str], norms: Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
     known, listed = frozenset(norms), tuple(names)
     return (
         tuple(name for name in listed if name in known),

@@ -70,7 +70,7 @@ class ClipDominated(Rule):
     code = "ND603"
     name = "clip-dominated"
     since = "0.1"
-    needs = ("measurements.gradients",)
+    requirements = ("measurements.gradients",)
     thresholds = (
         Threshold(
             name="held_back",
@@ -115,14 +115,18 @@ class ClipDominated(Rule):
             severity="info",  # of one text: a training meets many
             confidence="high",
             measured=measured,
-            advice=f"{_cause(evidence, group)}; or clip by group",
+            advice=f"{_describe_cause(evidence, group)}; or clip by group",
         )
 
 
-def _cause(evidence: Evidence, group: str) -> str:
+def _describe_cause(evidence: Evidence, group: str) -> str:
     """The weights of the group whose scale is free, smallest first."""
     known = evidence.measurements.invariances
-    free = [w for w in known.scale_invariant_weights if w.weight.startswith(f"{group}.")] if known else []
+    free = (
+        [w for w in known.scale_invariant_weights if w.weight.startswith(f"{group}.")]
+        if known
+        else []
+    )
     if not free:
         return (
             f"find out why the gradient of {group} is so large: its weights may be drawn too "

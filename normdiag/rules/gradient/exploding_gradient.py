@@ -66,7 +66,7 @@ class ExplodingGradient(Rule):
     code = "ND602"
     name = "exploding-gradient"
     since = "0.1"
-    needs = ("architecture.stacks", "measurements.gradients")
+    requirements = ("architecture.stacks", "measurements.gradients")
     thresholds = (
         Threshold(
             name="rate",
@@ -97,19 +97,19 @@ class ExplodingGradient(Rule):
             return
         for stack in evidence.architecture.stacks:
             trend = gradients.trends.get(stack.id)
-            lost = self._not_finite(evidence, gradients, stack)
+            lost = self._count_non_finite(evidence, gradients, stack)
             if lost and math.isfinite(gradients.loss.value):
-                yield self._overflown(stack, lost, limits)
+                yield self._non_finite_finding(stack, lost, limits)
             elif trend is not None and 1 / trend.total > limits["total"]:
                 error = trend.rate_error or 0.0
                 if 1 / (trend.rate + 2 * error) > limits["rate"]:
-                    yield self._grown(stack, trend, limits)
+                    yield self._growing_finding(stack, trend, limits)
 
-    def _not_finite(self, evidence: Evidence, gradients: Gradients, stack: Stack) -> int:
+    def _count_non_finite(self, evidence: Evidence, gradients: Gradients, stack: Stack) -> int:
         adds = (a for a in evidence.architecture.residual_adds if a.stack == stack.id)
         return sum(not math.isfinite(gradients.stream.get(add.id, 0.0)) for add in adds)
 
-    def _grown(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
+    def _growing_finding(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
         return self.finding(
             f"the gradient in {stack.id} grows by {number(1 / trend.rate)} per layer on its way "
             f"back (threshold {number(limits['rate'])}), {number(1 / trend.total)} times over "
@@ -122,7 +122,7 @@ class ExplodingGradient(Rule):
             "smaller by 1/sqrt(2L); look for a branch scale that got lost",
         )
 
-    def _overflown(self, stack: Stack, lost: int, limits: Limits) -> Finding:
+    def _non_finite_finding(self, stack: Stack, lost: int, limits: Limits) -> Finding:
         return self.finding(
             f"the gradient is not finite at {count(lost, 'add')} of {stack.id}, though the loss is",
             ids=(stack.id,),

@@ -66,7 +66,7 @@ class VanishingGradient(Rule):
     code = "ND601"
     name = "vanishing-gradient"
     since = "0.1"
-    needs = ("architecture.stacks", "measurements.gradients")
+    requirements = ("architecture.stacks", "measurements.gradients")
     thresholds = (
         Threshold(
             name="rate",
@@ -98,13 +98,13 @@ class VanishingGradient(Rule):
         for stack in evidence.architecture.stacks:
             trend = gradients.trends.get(stack.id)
             if gradients.ratios.get(stack.id) == math.inf:
-                yield self._cut_off(stack, limits)
+                yield self._zero_gradient_finding(stack, limits)
             elif trend is not None and trend.total > limits["total"]:
                 error = trend.rate_error or 0.0
                 if trend.rate - 2 * error > limits["rate"]:
-                    yield self._lost(stack, trend, limits)
+                    yield self._shrinking_finding(stack, trend, limits)
 
-    def _lost(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
+    def _shrinking_finding(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
         return self.finding(
             f"the gradient in {stack.id} shrinks by {number(trend.rate)} per layer on its way back "
             f"(threshold {number(limits['rate'])}), {number(trend.total)} times over "
@@ -117,7 +117,7 @@ class VanishingGradient(Rule):
             "each sum: smaller last weights and biases of each branch, or DeepNorm's alpha",
         )
 
-    def _cut_off(self, stack: Stack, limits: Limits) -> Finding:
+    def _zero_gradient_finding(self, stack: Stack, limits: Limits) -> Finding:
         return self.finding(
             f"no gradient reaches the first layer of {stack.id}: it is 0 there and not in the last",
             ids=(stack.id,),

@@ -8,7 +8,15 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, ids, norm_at, see, site, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_sites,
+    find_norm,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -59,7 +67,7 @@ class AmplifyingNorm(Rule):
     code = "ND502"
     name = "amplifying-norm"
     since = "0.1"
-    needs = ("measurements.jacobians",)
+    requirements = ("measurements.jacobians",)
     thresholds = (
         Threshold(
             name="sigma_max",
@@ -78,15 +86,15 @@ class AmplifyingNorm(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per severity."""
         limit = limits["sigma_max"]
-        median = {each.id: each for each in _medians(evidence)}
-        varies = {each.id for each in median.values() if _varies(evidence, each.id)}
-        typical = worst_first(
+        median = {each.id: each for each in _median_sigma_max(evidence)}
+        varies = {each.id for each in median.values() if _has_varying_input(evidence, each.id)}
+        typical = sort_worst_first(
             each for each in median.values() if each.value > limit and each.id in varies
         )
-        single = worst_first(
+        single = sort_worst_first(
             each
-            for each in _largest(evidence)
-            if each.value > limit and each.id not in ids(typical)
+            for each in _largest_amplification(evidence)
+            if each.value > limit and each.id not in site_ids(typical)
         )
         if typical:
             yield self._finding(evidence, typical, "warning", limit)
@@ -94,44 +102,44 @@ class AmplifyingNorm(Rule):
             yield self._finding(evidence, single, "info", limit)
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = norm_at(evidence, worst)
+        norm = find_norm(evidence, worst)
         m2 = evidence.measurements.norms[worst.id].input_var
         over = "in the median over tokens" if severity == "warning" else "at some tokens"
         size = m2.median if severity == "warning" else m2.min
         return self.finding(
             f"small changes are multiplied by {number(worst.value)} {over} (threshold "
-            f"{number(limit)}), {at(sites, 'norm')}: m2 {number(size)}, "
+            f"{number(limit)}), {describe_sites(sites, 'norm')}: m2 {number(size)}, "
             f"eps {number(norm.eps or 0.0)}",
-            ids=ids(sites),
+            ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
             advice=f"look for what makes the input of {worst.id} so small; "
-            f"{see(evidence, worst.id)}",
+            f"{trace_hint(evidence, worst.id)}",
         )
 
 
-def _varies(evidence: Evidence, norm_id: str) -> bool:
+def _has_varying_input(evidence: Evidence, norm_id: str) -> bool:
     measured = evidence.measurements.norms[norm_id]
     return 2 * measured.constant < measured.tokens
 
 
-def _medians(evidence: Evidence) -> Iterator[Site]:
+def _median_sigma_max(evidence: Evidence) -> Iterator[RatedSite]:
     for norm in evidence.architecture.norms:
         measured = evidence.measurements.norms.get(norm.id)
         if measured and measured.jacobian:
-            yield site(norm, measured.jacobian.sigma_max.median)
+            yield rate_site(norm, measured.jacobian.sigma_max.median)
 
 
-def _largest(evidence: Evidence) -> Iterator[Site]:
+def _largest_amplification(evidence: Evidence) -> Iterator[RatedSite]:
     """The larger of sigma_max at the sampled tokens and rms(gamma)/s at all of them."""
     for norm in evidence.architecture.norms:
         measured = evidence.measurements.norms.get(norm.id)
         if measured and measured.jacobian:
             gain = 1.0 if norm.gain is None else norm.gain.rms
-            yield site(
+            yield rate_site(
                 norm, max(measured.jacobian.sigma_max.max, gain * measured.amplification.max)
             )

@@ -8,7 +8,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, site, where, worst_first
+from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, sort_worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -59,7 +59,7 @@ class AttentionLogitBound(Rule):
     code = "ND504"
     name = "attention-logit-bound"
     since = "0.1"
-    needs = ("measurements.precision",)
+    requirements = ("measurements.attention_logits",)
     thresholds = (
         Threshold(
             name="logit",
@@ -79,21 +79,25 @@ class AttentionLogitBound(Rule):
         bounds = seen.logit_bounds if seen is not None else {}
         limit = limits["logit"]
         norms = [norm for norm in evidence.architecture.norms if norm.id in bounds]
-        real = [site(n, s) for n in norms if (s := bounds[n.id].max_observed) is not None and s > limit]
-        allowed = [site(n, bounds[n.id].bound) for n in norms if bounds[n.id].bound > limit]
+        real = [
+            rate_site(n, s)
+            for n in norms
+            if (s := bounds[n.id].max_observed) is not None and s > limit
+        ]
+        allowed = [rate_site(n, bounds[n.id].bound) for n in norms if bounds[n.id].bound > limit]
         if real:
             yield self._finding(real, limit, "computed", is_seen=True)
         elif allowed:
             yield self._finding(allowed, limit, "allowed by the gains of the q and k norms")
 
     def _finding(
-        self, sites: list[Site], limit: float, how: str, *, is_seen: bool = False
+        self, sites: list[RatedSite], limit: float, how: str, *, is_seen: bool = False
     ) -> Finding:
-        ranked = worst_first(sites)
+        ranked = sort_worst_first(sites)
         return self.finding(
             f"attention logits of up to {number(ranked[0].value)} are {how} (threshold "
-            f"{number(limit)}), at {count(len(sites), 'attention')}, {where(sites)}",
-            ids=ids(ranked),
+            f"{number(limit)}), at {count(len(sites), 'attention')}, {describe_places(sites)}",
+            ids=site_ids(ranked),
             severity="warning" if is_seen else "info",
             confidence="high",
             measured=(ranked[0].value, limit),

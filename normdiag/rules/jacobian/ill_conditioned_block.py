@@ -10,7 +10,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, where, worst_first
+from normdiag.rules.site import RatedSite, describe_places, site_ids, sort_worst_first, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -62,7 +62,7 @@ class IllConditionedBlock(Rule):
     code = "ND503"
     name = "ill-conditioned-block"
     since = "0.1"
-    needs = ("measurements.blocks",)
+    requirements = ("measurements.blocks",)
     thresholds = (
         Threshold(
             name="kappa",
@@ -81,9 +81,9 @@ class IllConditionedBlock(Rule):
         """One finding per kind of span: adds, layers."""
         limit = limits["kappa"]
         for span in ("add", "layer"):
-            blocks = _blocks(evidence, span)
-            sites = worst_first(
-                Site(id=add.id, value=block.kappa, stack=add.stack, layer=add.layer)
+            blocks = _blocks_of_span(evidence, span)
+            sites = sort_worst_first(
+                RatedSite(id=add.id, value=block.kappa, stack=add.stack, layer=add.layer)
                 for add, block in blocks
                 if block.kappa is not None and block.kappa > limit
             )
@@ -92,26 +92,30 @@ class IllConditionedBlock(Rule):
                 yield self._finding(evidence, sites, worst, limit)
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], block: BlockJacobian, limit: float
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], block: BlockJacobian, limit: float
     ) -> Finding:
         worst = sites[0]
         least = "at least " if block.is_bound else ""
         smallest = "" if block.sigma_min is None else f", least {number(block.sigma_min)}"
         place = worst.id if block.span == "add" else f"layer {block.layer} of {worst.stack}"
-        many = f"{count(len(sites), block.span)}, {where(sites)}; worst " if len(sites) > 1 else ""
+        many = (
+            f"{count(len(sites), block.span)}, {describe_places(sites)}; worst "
+            if len(sites) > 1
+            else ""
+        )
         return self.finding(
             f"the Jacobian of {many}{place} has kappa {least}{number(worst.value)} (threshold "
             f"{number(limit)}): largest singular value {number(block.sigma_max)}{smallest}, at "
             f"position {block.token.position} of sequence {block.token.sequence}",
-            ids=ids(sites),
+            ids=site_ids(sites),
             severity="warning",
             confidence="medium",
             measured=(worst.value, limit),
-            advice=f"compare this block's weights with the original's; {see(evidence, worst.id)}",
+            advice=f"compare this block's weights with the original's; {trace_hint(evidence, worst.id)}",
         )
 
 
-def _blocks(evidence: Evidence, span: str) -> list[tuple[ResidualAdd, BlockJacobian]]:
+def _blocks_of_span(evidence: Evidence, span: str) -> list[tuple[ResidualAdd, BlockJacobian]]:
     """The blocks of this span, each with its last add."""
     measured = evidence.measurements.blocks
     last = {

@@ -8,7 +8,14 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, graded, ids, see, site
+from normdiag.rules.site import (
+    RatedSite,
+    describe_sites,
+    grade_sites,
+    rate_site,
+    site_ids,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -61,7 +68,7 @@ class IllConditionedNorm(Rule):
     code = "ND501"
     name = "ill-conditioned-norm"
     since = "0.1"
-    needs = ("measurements.jacobians",)
+    requirements = ("measurements.jacobians",)
     thresholds = (
         Threshold(
             name="kappa",
@@ -87,31 +94,31 @@ class IllConditionedNorm(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per severity."""
-        kappas = graded(_kappas(evidence), limits["kappa"], limits["kappa_notable"])
+        kappas = grade_sites(_median_kappas(evidence), limits["kappa"], limits["kappa_notable"])
         for sites, severity, limit in kappas:
             yield self._finding(evidence, sites, severity, limit)
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
         jacobian = evidence.measurements.norms[worst.id].jacobian
         largest = f", sigma_max {number(jacobian.sigma_max.median)}" if jacobian else ""
         return self.finding(
             f"kappa {number(worst.value)} in the median over tokens (threshold {number(limit)}), "
-            f"{at(sites, 'norm')}{largest}",
-            ids=ids(sites),
+            f"{describe_sites(sites, 'norm')}{largest}",
+            ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
             advice=f"look at the largest and the smallest gains of {worst.id}; "
-            f"{see(evidence, worst.id)}",
+            f"{trace_hint(evidence, worst.id)}",
         )
 
 
-def _kappas(evidence: Evidence) -> Iterator[Site]:
+def _median_kappas(evidence: Evidence) -> Iterator[RatedSite]:
     for norm in evidence.architecture.norms:
         measured = evidence.measurements.norms.get(norm.id)
         is_alive = norm.gain is None or norm.gain.dead == 0
         if is_alive and measured and measured.jacobian and measured.jacobian.kappa:
-            yield site(norm, measured.jacobian.kappa.median)
+            yield rate_site(norm, measured.jacobian.kappa.median)

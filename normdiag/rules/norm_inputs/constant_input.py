@@ -10,10 +10,20 @@ from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, ids, norm_at, see, site, unit, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    describe_sites,
+    find_norm,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    statistic_unit,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
-FEW = 8
+NAMED_AT_MOST = 8
 """Groups or channels up to this many are named."""
 
 
@@ -67,7 +77,7 @@ class ConstantInput(Rule):
     code = "ND302"
     name = "constant-input"
     since = "0.1"
-    needs = ("measurements.norms",)
+    requirements = ("measurements.norms",)
     thresholds = (
         Threshold(
             name="share",
@@ -86,51 +96,53 @@ class ConstantInput(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per severity of tokens that count, one of padding."""
         limit = limits["share"]
-        real = _shares(evidence, lambda of: of.constant)
-        padded = _shares(evidence, lambda of: of.padded_constant)
+        real = _constant_shares(evidence, lambda of: of.constant)
+        padded = _constant_shares(evidence, lambda of: of.padded_constant)
         without = {norm.id for norm in evidence.architecture.norms if norm.eps == 0}
-        constant = worst_first(each for each in real if each.value > 0)
-        kinds: tuple[tuple[Severity, float, tuple[Site, ...]], ...] = (
+        constant = sort_worst_first(each for each in real if each.value > 0)
+        kinds: tuple[tuple[Severity, float, tuple[RatedSite, ...]], ...] = (
             ("error", 0.0, tuple(each for each in constant if each.id in without)),
-            ("warning", limit, _between(constant, limit, 1.0, without)),
-            ("info", 0.0, _between(constant, 0.0, limit, without)),
+            ("warning", limit, _sites_between(constant, limit, 1.0, without)),
+            ("info", 0.0, _sites_between(constant, 0.0, limit, without)),
         )
         for severity, passed, sites in kinds:
             if sites:
                 yield self._finding(evidence, sites, severity, passed)
-        quiet = worst_first(each for each in padded if each.value > 0)
+        quiet = sort_worst_first(each for each in padded if each.value > 0)
         if quiet:
-            yield self._padding(evidence, quiet, bool(without & set(ids(quiet))))
+            yield self._padding_finding(evidence, quiet, bool(without & set(site_ids(quiet))))
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = norm_at(evidence, worst)
+        norm = find_norm(evidence, worst)
         measured = evidence.measurements.norms[worst.id]
         unsafe = severity == "error"
         zero = ", and epsilon is 0: 0/0 is NaN" if unsafe else ""
         return self.finding(
-            f"{measured.constant} of {count(measured.tokens, unit(norm))} constant (share "
-            f"{number(worst.value)}, threshold {number(limit)}) {at(sites, 'norm')}"
-            f"{_named(norm, measured.constant_indices)}{zero}",
-            ids=ids(sites),
+            f"{measured.constant} of {count(measured.tokens, statistic_unit(norm))} constant (share "
+            f"{number(worst.value)}, threshold {number(limit)}) {describe_sites(sites, 'norm')}"
+            f"{_list_places(norm, measured.constant_indices)}{zero}",
+            ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
             advice=("set epsilon to 1e-5 or 1e-6; " if unsafe else "")
             + f"look at what feeds {worst.id}: dead units, rows of zeros, padding that is not "
-            f"masked; {see(evidence, worst.id)}",
+            f"masked; {trace_hint(evidence, worst.id)}",
         )
 
-    def _padding(self, evidence: Evidence, sites: tuple[Site, ...], unsafe: bool) -> Finding:
+    def _padding_finding(
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], unsafe: bool
+    ) -> Finding:
         worst = max(sites, key=lambda each: evidence.measurements.norms[each.id].padded_constant)
         rows = evidence.measurements.norms[worst.id].padded_constant
         zero = " with an epsilon of 0: 0/0 is NaN, and attention spreads it" if unsafe else ""
         return self.finding(
             f"{count(rows, 'padded token')} constant at {count(len(sites), 'norm')}, "
-            f"{where(sites)}{zero}",
-            ids=ids(sites),
+            f"{describe_places(sites)}{zero}",
+            ids=site_ids(sites),
             severity="error" if unsafe else "info",
             confidence="high",
             measured=(float(rows), 0.0),
@@ -140,24 +152,26 @@ class ConstantInput(Rule):
         )
 
 
-def _between(
-    sites: tuple[Site, ...], low: float, high: float, without: set[str]
-) -> tuple[Site, ...]:
+def _sites_between(
+    sites: tuple[RatedSite, ...], low: float, high: float, without: set[str]
+) -> tuple[RatedSite, ...]:
     """Those above `low` and up to `high` whose norm has an epsilon."""
     return tuple(each for each in sites if low < each.value <= high and each.id not in without)
 
 
-def _shares(evidence: Evidence, constant: Callable[[NormMeasurement], int]) -> tuple[Site, ...]:
+def _constant_shares(
+    evidence: Evidence, constant: Callable[[NormMeasurement], int]
+) -> tuple[RatedSite, ...]:
     measured = evidence.measurements.norms
     return tuple(
-        site(norm, constant(measured[norm.id]) / max(1, measured[norm.id].tokens))
+        rate_site(norm, constant(measured[norm.id]) / max(1, measured[norm.id].tokens))
         for norm in evidence.architecture.norms
         if norm.id in measured
     )
 
 
-def _named(norm: Norm, places: tuple[int, ...]) -> str:
+def _list_places(norm: Norm, places: tuple[int, ...]) -> str:
     """Which groups or channels, where they are few."""
-    if not 0 < len(places) <= FEW:
+    if not 0 < len(places) <= NAMED_AT_MOST:
         return ""
-    return f", {unit(norm)}{'s' if len(places) > 1 else ''} {', '.join(map(str, places))}"
+    return f", {statistic_unit(norm)}{'s' if len(places) > 1 else ''} {', '.join(map(str, places))}"

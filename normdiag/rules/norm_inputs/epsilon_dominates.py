@@ -8,7 +8,16 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, ids, norm_at, see, site, unit, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_sites,
+    find_norm,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    statistic_unit,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -66,7 +75,7 @@ class EpsilonDominates(Rule):
     code = "ND301"
     name = "epsilon-dominates"
     since = "0.1"
-    needs = ("measurements.norms",)
+    requirements = ("measurements.norms",)
     thresholds = (
         Threshold(
             name="eps_share",
@@ -102,75 +111,81 @@ class EpsilonDominates(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per severity."""
-        sites = _shares(evidence)
+        sites = _median_eps_shares(evidence)
         high, low = limits["eps_share"], limits["eps_share_notable"]
-        severe = worst_first(each for each in sites if each.value > high)
-        notable = worst_first(each for each in sites if low < each.value <= high)
+        severe = sort_worst_first(each for each in sites if each.value > high)
+        notable = sort_worst_first(each for each in sites if low < each.value <= high)
         if severe:
             yield self._finding(evidence, severe, "warning", high)
-        told = {*ids(severe)} | {each.id for each in _shares(evidence, constant=True)}
-        many = worst_first(
+        told = {*site_ids(severe)} | {
+            each.id for each in _median_eps_shares(evidence, constant=True)
+        }
+        many = sort_worst_first(
             each
-            for each in _dominated(evidence)
+            for each in _dominated_shares(evidence)
             if each.value > limits["tokens"] and each.id not in told
         )
         if many:
-            yield self._at_some(evidence, many, limits["tokens"])
-        notable = tuple(each for each in notable if each.id not in ids(many))
+            yield self._some_tokens_finding(evidence, many, limits["tokens"])
+        notable = tuple(each for each in notable if each.id not in site_ids(many))
         if notable:
             yield self._finding(evidence, notable, "info", low)
 
-    def _at_some(self, evidence: Evidence, sites: tuple[Site, ...], limit: float) -> Finding:
+    def _some_tokens_finding(
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], limit: float
+    ) -> Finding:
         worst = sites[0]
-        norm = norm_at(evidence, worst)
+        norm = find_norm(evidence, worst)
         measured = evidence.measurements.norms[worst.id]
         return self.finding(
             f"epsilon is the larger term at {measured.eps_dominated - measured.constant} of "
-            f"{count(measured.tokens, unit(norm))} (share {number(worst.value)}, threshold "
-            f"{number(limit)}) {at(sites, 'norm')}: eps {number(norm.eps or 0.0)} beside m2 from "
+            f"{count(measured.tokens, statistic_unit(norm))} (share {number(worst.value)}, threshold "
+            f"{number(limit)}) {describe_sites(sites, 'norm')}: eps {number(norm.eps or 0.0)} beside m2 from "
             f"{number(measured.input_var.min)}",
-            ids=ids(sites),
+            ids=site_ids(sites),
             severity="warning",
             confidence="high",
             measured=(worst.value, limit),
             advice=f"look at what feeds {worst.id} there: filters, units or embeddings of nearly "
-            f"nothing; {see(evidence, worst.id)}",
+            f"nothing; {trace_hint(evidence, worst.id)}",
         )
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = norm_at(evidence, worst)
+        norm = find_norm(evidence, worst)
         m2 = evidence.measurements.norms[worst.id].input_var.median
         return self.finding(
             f"epsilon makes up {number(worst.value)} of what the norm divides by, in the median "
-            f"over tokens (threshold {number(limit)}), {at(sites, 'norm')}: "
+            f"over tokens (threshold {number(limit)}), {describe_sites(sites, 'norm')}: "
             f"eps {number(norm.eps or 0.0)} beside m2 {number(m2)}",
-            ids=ids(sites),
+            ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
             advice=f"compare the epsilon of {worst.id} with the original's (rms_norm_eps, "
             "layer_norm_eps or layer_norm_epsilon in config.json), then look for what makes its "
-            f"input so small; {see(evidence, worst.id)}",
+            f"input so small; {trace_hint(evidence, worst.id)}",
         )
 
 
-def _shares(evidence: Evidence, *, constant: bool = False) -> tuple[Site, ...]:
+def _median_eps_shares(evidence: Evidence, *, constant: bool = False) -> tuple[RatedSite, ...]:
     """The median share of each norm whose typical token is not, or is, constant."""
     measured = evidence.measurements.norms
     return tuple(
-        site(norm, measured[norm.id].eps_share.median)
+        rate_site(norm, measured[norm.id].eps_share.median)
         for norm in evidence.architecture.norms
         if norm.id in measured
         and (2 * measured[norm.id].constant >= measured[norm.id].tokens) == constant
     )
 
 
-def _dominated(evidence: Evidence) -> Iterator[Site]:
+def _dominated_shares(evidence: Evidence) -> Iterator[RatedSite]:
     """The share of tokens at which epsilon is the larger term, constant ones left out."""
     for norm in evidence.architecture.norms:
         measured = evidence.measurements.norms.get(norm.id)
         if measured is not None:
-            yield site(norm, (measured.eps_dominated - measured.constant) / max(1, measured.tokens))
+            yield rate_site(
+                norm, (measured.eps_dominated - measured.constant) / max(1, measured.tokens)
+            )

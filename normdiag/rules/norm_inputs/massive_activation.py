@@ -10,7 +10,14 @@ from normdiag.evidence.stream import AddMeasurement
 from normdiag.findings import Confidence, Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -63,7 +70,7 @@ class MassiveActivation(Rule):
     code = "ND304"
     name = "massive-activation"
     since = "0.1"
-    needs = ("measurements.stream",)
+    requirements = ("measurements.stream",)
     thresholds = (
         Threshold(
             name="magnitude",
@@ -88,7 +95,11 @@ class MassiveActivation(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per stack: of its massive activations, else of what is nearly one."""
         for stack in evidence.architecture.stacks:
-            far = [each for each in _largest(evidence, stack.id) if _far(evidence, each, limits)]
+            far = [
+                each
+                for each in _largest_activations(evidence, stack.id)
+                if _is_outlier(evidence, each, limits)
+            ]
             massive = [each for each in far if each.value > limits["magnitude"]]
             if massive:
                 yield self._finding(evidence, massive, limits, ("warning", "high"))
@@ -98,45 +109,45 @@ class MassiveActivation(Rule):
     def _finding(
         self,
         evidence: Evidence,
-        sites: Sequence[Site],
+        sites: Sequence[RatedSite],
         limits: Limits,
         how: tuple[Severity, Confidence],
     ) -> Finding:
-        ranked = worst_first(sites)
+        ranked = sort_worst_first(sites)
         worst, first = ranked[0], sites[0]
         at = evidence.measurements.stream[first.id]
         token = at.max_token
         is_massive = worst.value > limits["magnitude"]
         beside = "threshold" if is_massive else "which makes it an outlier but no massive one below"
         up = f", up to {number(worst.value)} at {worst.id}" if worst is not first else ""
-        more = f", and at {count(len(sites), 'add')} in all, {where(sites)}{up}"
+        more = f", and at {count(len(sites), 'add')} in all, {describe_places(sites)}{up}"
         return self.finding(
             f"|y| is {number(first.value)} in channel {at.max_channel} at position "
             f"{token.position} of sequence {token.sequence} ({beside} "
-            f"{number(limits['magnitude'])}), {number(_ratio(at))} times the median "
+            f"{number(limits['magnitude'])}), {number(_ratio_to_median(at))} times the median "
             f"(threshold {number(limits['ratio'])}), at {first.id}{more if len(sites) > 1 else ''}",
-            ids=ids(ranked),
+            ids=site_ids(ranked),
             severity=how[0],
             confidence=how[1],
             measured=(worst.value, limits["magnitude"]),
             advice="usual in trained language models: quantise per channel, leave this token out "
-            f"of averages; {see(evidence, first.id)}",
+            f"of averages; {trace_hint(evidence, first.id)}",
         )
 
 
-def _largest(evidence: Evidence, stack: str) -> Iterator[Site]:
+def _largest_activations(evidence: Evidence, stack: str) -> Iterator[RatedSite]:
     """The adds of a stack in order, with their largest |y|."""
     measured = evidence.measurements.stream
     for add in evidence.architecture.residual_adds:
         if add.stack == stack and add.id in measured:
-            yield site(add, measured[add.id].max_abs)
+            yield rate_site(add, measured[add.id].max_abs)
 
 
-def _far(evidence: Evidence, each: Site, limits: Limits) -> bool:
-    return _ratio(evidence.measurements.stream[each.id]) >= limits["ratio"]
+def _is_outlier(evidence: Evidence, each: RatedSite, limits: Limits) -> bool:
+    return _ratio_to_median(evidence.measurements.stream[each.id]) >= limits["ratio"]
 
 
-def _ratio(at: AddMeasurement) -> float:
+def _ratio_to_median(at: AddMeasurement) -> float:
     # A value that is not finite is ND705's finding; behind it there is nothing to compare with.
     if not math.isfinite(at.max_abs) or math.isnan(at.median_abs) or at.max_abs == 0:
         return 0.0

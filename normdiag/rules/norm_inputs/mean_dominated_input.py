@@ -9,10 +9,17 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
-NARROW = 8
+MIN_FEATURES = 8
 """Below so many features a large mean is chance."""
 
 
@@ -64,7 +71,7 @@ class MeanDominatedInput(Rule):
     code = "ND303"
     name = "mean-dominated-input"
     since = "0.1"
-    needs = ("measurements.norms",)
+    requirements = ("measurements.norms",)
     thresholds = (
         Threshold(
             name="mean_energy",
@@ -84,30 +91,30 @@ class MeanDominatedInput(Rule):
         """One finding for the model."""
         measured = evidence.measurements.norms
         sites = [
-            site(norm, measured[norm.id].mean_energy)
+            rate_site(norm, measured[norm.id].mean_energy)
             for norm in evidence.architecture.norms
-            if norm.id in measured and _centres_tokens(norm)
+            if norm.id in measured and _subtracts_token_mean(norm)
         ]
         sites = [each for each in sites if each.value > limits["mean_energy"]]
         if sites:
             yield self._finding(evidence, sites, limits)
 
-    def _finding(self, evidence: Evidence, sites: Sequence[Site], limits: Limits) -> Finding:
-        ranked = worst_first(sites)
+    def _finding(self, evidence: Evidence, sites: Sequence[RatedSite], limits: Limits) -> Finding:
+        ranked = sort_worst_first(sites)
         worst = ranked[0]
-        more = f", and {count(len(sites), 'norm')} in all, {where(sites)}"
+        more = f", and {count(len(sites), 'norm')} in all, {describe_places(sites)}"
         return self.finding(
             f"{number(100 * worst.value)} % of the input's energy is one constant over all "
             f"features (threshold {number(100 * limits['mean_energy'])} %), which centring "
             f"removes, at {worst.id}{more if len(sites) > 1 else ''}",
-            ids=ids(ranked),
+            ids=site_ids(ranked),
             severity="warning",
             confidence="high",
             measured=(worst.value, limits["mean_energy"]),
             advice="look for what adds the same to every feature; if it means something, RMSNorm "
-            f"keeps it; {see(evidence, worst.id)}",
+            f"keeps it; {trace_hint(evidence, worst.id)}",
         )
 
 
-def _centres_tokens(norm: Norm) -> bool:
-    return norm.kind == "layernorm" and norm.axes == (-1,) and norm.features >= NARROW
+def _subtracts_token_mean(norm: Norm) -> bool:
+    return norm.kind == "layernorm" and norm.axes == (-1,) and norm.features >= MIN_FEATURES

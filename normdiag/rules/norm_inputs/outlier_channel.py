@@ -8,10 +8,17 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
-NARROW = 16
+MIN_FEATURES = 16
 """With fewer features one of them holds much by chance."""
 
 
@@ -62,7 +69,7 @@ class OutlierChannel(Rule):
     code = "ND305"
     name = "outlier-channel"
     since = "0.1"
-    needs = ("measurements.norms",)
+    requirements = ("measurements.norms",)
     thresholds = (
         Threshold(
             name="share",
@@ -89,32 +96,34 @@ class OutlierChannel(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding for the model: of the dominated norms, else of those with an outlier."""
-        sites = [each for each in _shares(evidence) if each.value > limits["share"]]
+        sites = [each for each in _channel_shares(evidence) if each.value > limits["share"]]
         if sites:
             yield self._finding(evidence, sites, limits)
 
-    def _finding(self, evidence: Evidence, sites: Sequence[Site], limits: Limits) -> Finding:
-        ranked = worst_first(sites)
+    def _finding(self, evidence: Evidence, sites: Sequence[RatedSite], limits: Limits) -> Finding:
+        ranked = sort_worst_first(sites)
         worst = ranked[0]
         is_dominant = worst.value > limits["dominant"]
         passed = limits["dominant" if is_dominant else "share"]
         channel = evidence.measurements.norms[worst.id].dominant_channel
-        more = f"; one channel does so at {count(len(sites), 'norm')} in all, {where(sites)}"
+        more = (
+            f"; one channel does so at {count(len(sites), 'norm')} in all, {describe_places(sites)}"
+        )
         return self.finding(
             f"channel {channel} holds {number(100 * worst.value)} % of the input's energy at the "
             f"median token (threshold {number(100 * passed)} %) at {worst.id}"
             f"{more if len(sites) > 1 else ''}",
-            ids=ids(ranked),
+            ids=site_ids(ranked),
             severity="warning" if is_dominant else "info",
             confidence="high",
             measured=(worst.value, passed),
             advice="quantise per channel, standardise channels before comparing tokens; "
-            f"{see(evidence, worst.id)}",
+            f"{trace_hint(evidence, worst.id)}",
         )
 
 
-def _shares(evidence: Evidence) -> Iterator[Site]:
+def _channel_shares(evidence: Evidence) -> Iterator[RatedSite]:
     for norm in evidence.architecture.norms:
         seen = evidence.measurements.norms.get(norm.id)
-        if seen is not None and seen.channel_share is not None and norm.features >= NARROW:
-            yield site(norm, seen.channel_share)
+        if seen is not None and seen.channel_share is not None and norm.features >= MIN_FEATURES:
+            yield rate_site(norm, seen.channel_share)

@@ -8,7 +8,15 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, ids, norm_at, see, site, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_sites,
+    find_norm,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -61,7 +69,7 @@ class DeadGain(Rule):
     code = "ND201"
     name = "dead-gain"
     since = "0.1"
-    needs = ("gains",)
+    requirements = ("gains",)
     thresholds = (
         Threshold(
             name="share",
@@ -80,8 +88,8 @@ class DeadGain(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per severity."""
         limit = limits["share"]
-        sites = worst_first(
-            site(norm, norm.gain.dead / max(1, norm.features))
+        sites = sort_worst_first(
+            rate_site(norm, norm.gain.dead / max(1, norm.features))
             for norm in evidence.architecture.norms
             if norm.gain is not None and norm.gain.dead
         )
@@ -93,17 +101,17 @@ class DeadGain(Rule):
             yield self._finding(evidence, few, "info", 0.0)
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = norm_at(evidence, worst)
+        norm = find_norm(evidence, worst)
         dead = norm.gain.dead if norm.gain else 0
         return self.finding(
             f"{dead} of {norm.features} gains dead (share {number(worst.value)}, threshold "
-            f"{number(limit)}) {at(sites, 'norm')}: these channels hand on their bias alone",
-            ids=ids(sites),
+            f"{number(limit)}) {describe_sites(sites, 'norm')}: these channels hand on their bias alone",
+            ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
-            advice=f"compare the gain of {worst.id} with the original's; {see(evidence, worst.id)}",
+            advice=f"compare the gain of {worst.id} with the original's; {trace_hint(evidence, worst.id)}",
         )

@@ -10,10 +10,18 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, norm_at, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    find_norm,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
-ALIKE = ("branch-input", "branch-output", "stream", "skip", "qk")
+REPEATED_ROLES = ("branch-input", "branch-output", "stream", "skip", "qk")
 """Roles that every layer repeats. Embedding, final and inner norms may rightly differ."""
 
 
@@ -62,7 +70,7 @@ class EpsilonMismatch(Rule):
     code = "ND205"
     name = "epsilon-mismatch"
     since = "0.1"
-    needs = ("architecture.stacks", "measurements.norms")
+    requirements = ("architecture.stacks", "measurements.norms")
     thresholds = (
         Threshold(
             name="factor",
@@ -82,37 +90,37 @@ class EpsilonMismatch(Rule):
         """One finding per group of like norms."""
         groups: dict[tuple[str | None, str, str], list[Norm]] = defaultdict(list)
         for norm in evidence.architecture.norms:
-            if norm.role in ALIKE and norm.eps is not None:
+            if norm.role in REPEATED_ROLES and norm.eps is not None:
                 groups[norm.stack, norm.role, norm.kind].append(norm)
         for norms in groups.values():
             ((usual, most),) = Counter(norm.eps or 0.0 for norm in norms).most_common(1)
-            odd = worst_first(
-                site(norm, _apart(norm.eps or 0.0, usual))
+            odd = sort_worst_first(
+                rate_site(norm, _epsilon_ratio(norm.eps or 0.0, usual))
                 for norm in norms
-                if _apart(norm.eps or 0.0, usual) > limits["factor"]
+                if _epsilon_ratio(norm.eps or 0.0, usual) > limits["factor"]
             )
             if odd and 3 * most >= 2 * len(norms):
                 yield self._finding(evidence, odd, usual, most, limits["factor"])
 
     def _finding(
-        self, evidence: Evidence, odd: tuple[Site, ...], usual: float, most: int, limit: float
+        self, evidence: Evidence, odd: tuple[RatedSite, ...], usual: float, most: int, limit: float
     ) -> Finding:
         worst = odd[0]
-        norm = norm_at(evidence, worst)
-        many = f"{count(len(odd), 'norm')}, {where(odd)}; worst " if len(odd) > 1 else ""
+        norm = find_norm(evidence, worst)
+        many = f"{count(len(odd), 'norm')}, {describe_places(odd)}; worst " if len(odd) > 1 else ""
         return self.finding(
             f"{many}{worst.id}: epsilon {number(norm.eps or 0.0)}, where the {most} others of its "
             f"role ({norm.role}) have {number(usual)} (apart by a factor of {number(worst.value)}, "
             f"threshold {number(limit)})",
-            ids=ids(odd),
+            ids=site_ids(odd),
             severity="warning",
             confidence="medium",
             measured=(worst.value, limit),
-            advice=f"give it the epsilon of the others; {see(evidence, worst.id)}",
+            advice=f"give it the epsilon of the others; {trace_hint(evidence, worst.id)}",
         )
 
 
-def _apart(one: float, other: float) -> float:
+def _epsilon_ratio(one: float, other: float) -> float:
     small, large = sorted((one, other))
     if small == large:
         return 1.0

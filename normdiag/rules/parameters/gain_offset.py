@@ -10,10 +10,10 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where
+from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
-BROAD = 8
+MIN_FEATURES = 8
 """Features from which the signs of a gain say something."""
 
 
@@ -69,7 +69,7 @@ class GainOffset(Rule):
     code = "ND204"
     name = "gain-offset"
     since = "0.1"
-    needs = ("gains",)
+    requirements = ("gains",)
     thresholds = (
         Threshold(
             name="missing_share",
@@ -103,18 +103,24 @@ class GainOffset(Rule):
             if norm.gain is not None
             and norm.gain.mean is not None
             and norm.kind in ("layernorm", "rmsnorm")
-            and norm.features >= BROAD
+            and norm.features >= MIN_FEATURES
         ]
         if len(norms) < 2:
             return
-        missing = [norm for norm in norms if norm.gain and _turned(norm.gain, norm.features)]
-        doubled = [norm for norm in norms if norm.gain and _large(norm.gain)]
+        missing = [
+            norm for norm in norms if norm.gain and _has_negative_gains(norm.gain, norm.features)
+        ]
+        doubled = [norm for norm in norms if norm.gain and _has_large_gains(norm.gain)]
         if len(missing) > limits["missing_share"] * len(norms):
-            yield self._missing(evidence, missing, len(norms), limits["missing_share"])
+            yield self._missing_offset_finding(
+                evidence, missing, len(norms), limits["missing_share"]
+            )
         elif len(doubled) > limits["doubled_share"] * len(norms):
-            yield self._doubled(evidence, doubled, len(norms), limits["doubled_share"])
+            yield self._doubled_offset_finding(
+                evidence, doubled, len(norms), limits["doubled_share"]
+            )
 
-    def _missing(
+    def _missing_offset_finding(
         self, evidence: Evidence, norms: Sequence[Norm], total: int, limit: float
     ) -> Finding:
         gains = [norm.gain for norm in norms if norm.gain]
@@ -125,49 +131,49 @@ class GainOffset(Rule):
             if (seen := evidence.measurements.norms.get(norm.id)) and seen.output_rms is not None
         ]
         size = f", mean output rms {number(fmean(outputs))}" if outputs else ""
-        sites = _sites(norms)
+        sites = _rate_by_mean_gain(norms)
         return self.finding(
             f"the gains of {len(norms)} of {count(total, 'norm')} (threshold {number(limit)}) have "
-            f"signs turned, {where(sites)}: share of negative ones {number(negative)}, mean gain "
-            f"{number(_mean(gains))}{size}; a plain gain is about 1",
-            ids=ids(sites),
+            f"signs turned, {describe_places(sites)}: share of negative ones {number(negative)}, mean gain "
+            f"{number(_mean_gain(gains))}{size}; a plain gain is about 1",
+            ids=site_ids(sites),
             severity="warning",
             confidence="medium",
             measured=(len(norms) / total, limit),
             advice="if the checkpoint stores w of 1 + w, add 1 to every norm weight or use the "
-            f"class that does; {see(evidence, sites[0].id)}",
+            f"class that does; {trace_hint(evidence, sites[0].id)}",
         )
 
-    def _doubled(
+    def _doubled_offset_finding(
         self, evidence: Evidence, norms: Sequence[Norm], total: int, limit: float
     ) -> Finding:
         gains = [norm.gain for norm in norms if norm.gain]
-        sites = _sites(norms)
+        sites = _rate_by_mean_gain(norms)
         adds = all(gain.offset == 1 for gain in gains)
         why = "the model adds 1, and so may what made the checkpoint" if adds else "1 + w twice?"
         return self.finding(
             f"{len(norms)} of {count(total, 'norm')} (threshold {number(limit)}) have no gain of 1 "
-            f"or less, {where(sites)}: mean gain {number(_mean(gains))}; {why}",
-            ids=ids(sites),
+            f"or less, {describe_places(sites)}: mean gain {number(_mean_gain(gains))}; {why}",
+            ids=site_ids(sites),
             severity="warning",
             confidence="medium" if adds else "low",
             measured=(len(norms) / total, limit),
             advice="if the checkpoint stores the gain itself, subtract 1 from every norm weight or "
-            f"use a class that adds none; {see(evidence, sites[0].id)}",
+            f"use a class that adds none; {trace_hint(evidence, sites[0].id)}",
         )
 
 
-def _turned(gain: Gain, features: int) -> bool:
+def _has_negative_gains(gain: Gain, features: int) -> bool:
     return gain.negatives >= features / 5 or gain.max_abs == 0
 
 
-def _large(gain: Gain) -> bool:
+def _has_large_gains(gain: Gain) -> bool:
     return gain.negatives == 0 and gain.min_abs > 1 and (gain.mean or 0.0) > 1.5
 
 
-def _mean(gains: Sequence[Gain]) -> float:
+def _mean_gain(gains: Sequence[Gain]) -> float:
     return fmean(gain.mean for gain in gains if gain.mean is not None)
 
 
-def _sites(norms: Sequence[Norm]) -> tuple[Site, ...]:
-    return tuple(site(norm, norm.gain.mean or 0.0) for norm in norms if norm.gain)
+def _rate_by_mean_gain(norms: Sequence[Norm]) -> tuple[RatedSite, ...]:
+    return tuple(rate_site(norm, norm.gain.mean or 0.0) for norm in norms if norm.gain)

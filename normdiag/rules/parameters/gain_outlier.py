@@ -9,7 +9,15 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, graded, ids, norm_at, see, site
+from normdiag.rules.site import (
+    RatedSite,
+    describe_sites,
+    find_norm,
+    grade_sites,
+    rate_site,
+    site_ids,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -61,7 +69,7 @@ class GainOutlier(Rule):
     code = "ND202"
     name = "gain-outlier"
     since = "0.1"
-    needs = ("gains",)
+    requirements = ("gains",)
     thresholds = (
         Threshold(
             name="ratio",
@@ -88,31 +96,31 @@ class GainOutlier(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per severity."""
         ratios = (
-            site(norm, norm.gain.max_abs / norm.gain.median_abs)
+            rate_site(norm, norm.gain.max_abs / norm.gain.median_abs)
             for norm in evidence.architecture.norms
             if norm.gain is not None and norm.gain.median_abs
         )
-        for sites, severity, limit in graded(ratios, limits["ratio"], limits["ratio_notable"]):
+        for sites, severity, limit in grade_sites(ratios, limits["ratio"], limits["ratio_notable"]):
             yield self._finding(evidence, sites, severity, limit)
 
     def _finding(
-        self, evidence: Evidence, sites: tuple[Site, ...], severity: Severity, limit: float
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], severity: Severity, limit: float
     ) -> Finding:
         worst = sites[0]
-        norm = norm_at(evidence, worst)
+        norm = find_norm(evidence, worst)
         return self.finding(
             f"the largest |gain| is {number(worst.value)} times the median (threshold "
-            f"{number(limit)}) {at(sites, 'norm')}: {_told(norm, norm.gain)}",
-            ids=ids(sites),
+            f"{number(limit)}) {describe_sites(sites, 'norm')}: {_describe_gain(norm, norm.gain)}",
+            ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
             advice=f"compare the gain of {worst.id} with the original's; quantise this norm's "
-            f"output per channel; {see(evidence, worst.id)}",
+            f"output per channel; {trace_hint(evidence, worst.id)}",
         )
 
 
-def _told(norm: Norm, gain: Gain | None) -> str:
+def _describe_gain(norm: Norm, gain: Gain | None) -> str:
     if gain is None or gain.median_abs is None:
         return ""
     channel = "" if gain.max_channel is None else f" in channel {gain.max_channel}"

@@ -55,7 +55,7 @@ class NonFiniteParameter(Rule):
     code = "ND203"
     name = "non-finite-parameter"
     since = "0.1"
-    needs = ("measurements.weights",)
+    requirements = ("measurements.weights",)
     fires_on = "sample_models/nan_gain.py:build"
     silent_on = "sample_models/nan_gain.py:build_healthy"
 
@@ -64,14 +64,14 @@ class NonFiniteParameter(Rule):
         weights = evidence.measurements.weights
         noted = weights.flagged if weights else ()
         bad = sorted((each for each in noted if each.nonfinite), key=lambda each: -each.nonfinite)
-        damaged = [each for each in bad if not _mask(each) and not _limit(each)]
-        unbounded = tuple(each.name for each in bad if _limit(each))
-        masks = tuple(each.name for each in bad if _mask(each))
+        damaged = [each for each in bad if not _is_mask(each) and not _is_infinite_limit(each)]
+        unbounded = tuple(each.name for each in bad if _is_infinite_limit(each))
+        masks = tuple(each.name for each in bad if _is_mask(each))
         if damaged:
             elements = sum(each.nonfinite for each in damaged)
             yield self.finding(
                 f"{count(elements, 'element')} of {count(len(damaged), 'tensor')} not finite: "
-                f"{'; '.join(_place(each) for each in damaged[:5])}"
+                f"{'; '.join(_describe_tensor(each) for each in damaged[:5])}"
                 + (f"; and {len(damaged) - 5} more" if len(damaged) > 5 else ""),
                 ids=tuple(each.name for each in damaged),
                 severity="error",
@@ -102,7 +102,7 @@ class NonFiniteParameter(Rule):
             )
 
 
-def _mask(tensor: TensorSummary) -> bool:
+def _is_mask(tensor: TensorSummary) -> bool:
     return (
         len(tensor.shape) >= 2
         and tensor.zeros > 0
@@ -110,11 +110,11 @@ def _mask(tensor: TensorSummary) -> bool:
     )
 
 
-def _limit(tensor: TensorSummary) -> bool:
+def _is_infinite_limit(tensor: TensorSummary) -> bool:
     return tensor.elements == tensor.nonfinite == 1 and tensor.nans == 0
 
 
-def _place(tensor: TensorSummary) -> str:
+def _describe_tensor(tensor: TensorSummary) -> str:
     first = tensor.first_nonfinite
     at = f", first at [{', '.join(map(str, first))}]" if first is not None else ""
     return f"{tensor.name} {tensor.nonfinite} of {tensor.elements}{at}"

@@ -9,7 +9,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where
+from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, trace_hint
 from normdiag.rules.thresholds import Limits
 
 
@@ -59,44 +59,44 @@ class BatchCoupledNorm(Rule):
     code = "ND105"
     name = "batch-coupled-norm"
     since = "0.1"
-    needs = ("architecture.norms",)
+    requirements = ("architecture.norms",)
     fires_on = "sample_models/other_axes.py:build_batch"
     silent_on = "sample_models/other_axes.py:build"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding of norms that couple as run, one of those that do in training."""
-        over = [norm for norm in evidence.architecture.norms if _over_batch(norm)]
-        coupled = _sites(norm for norm in over if not norm.is_running)
+        over = [norm for norm in evidence.architecture.norms if _reduces_batch(norm)]
+        coupled = _rate_norms(norm for norm in over if not norm.is_running)
         if coupled:
             yield self.finding(
                 f"statistics are taken over the batch at {count(len(coupled), 'norm')}, "
-                f"{where(coupled)}: each sequence depends on the others",
-                ids=ids(coupled),
+                f"{describe_places(coupled)}: each sequence depends on the others",
+                ids=site_ids(coupled),
                 severity="warning",
                 confidence="high",
                 measured=(float(len(coupled)), 0.0),
                 advice="normalise over features instead, or keep running statistics; "
-                f"{see(evidence, coupled[0].id)}",
+                f"{trace_hint(evidence, coupled[0].id)}",
             )
-        running = _sites(norm for norm in over if norm.is_running)
+        running = _rate_norms(norm for norm in over if norm.is_running)
         if running:
             yield self.finding(
                 f"stored running statistics are used at {count(len(running), 'norm')}, "
-                f"{where(running)}: a fixed scale and shift here, coupled over the batch in "
+                f"{describe_places(running)}: a fixed scale and shift here, coupled over the batch in "
                 "training",
-                ids=ids(running),
+                ids=site_ids(running),
                 severity="info",
                 confidence="high",
                 measured=(float(len(running)), 0.0),
                 advice="train with batches large enough, and freeze them when fine-tuning at batch "
-                f"size 1; {see(evidence, running[0].id)}",
+                f"size 1; {trace_hint(evidence, running[0].id)}",
             )
 
 
-def _over_batch(norm: Norm) -> bool:
+def _reduces_batch(norm: Norm) -> bool:
     rank = len(norm.shape)
     return rank > 1 and -rank in norm.axes
 
 
-def _sites(norms: Iterator[Norm]) -> tuple[Site, ...]:
-    return tuple(site(norm, 1.0) for norm in norms)
+def _rate_norms(norms: Iterator[Norm]) -> tuple[RatedSite, ...]:
+    return tuple(rate_site(norm, 1.0) for norm in norms)

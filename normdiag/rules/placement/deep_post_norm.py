@@ -61,7 +61,7 @@ class DeepPostNorm(Rule):
     code = "ND101"
     name = "deep-post-norm"
     since = "0.1"
-    needs = ("architecture.stacks",)
+    requirements = ("architecture.stacks",)
     thresholds = (
         Threshold(
             name="layers",

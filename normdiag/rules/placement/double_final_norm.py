@@ -10,7 +10,7 @@ from normdiag.evidence.architecture import Norm, Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import see
+from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits
 
 
@@ -61,17 +61,17 @@ class DoubleFinalNorm(Rule):
     code = "ND103"
     name = "double-final-norm"
     since = "0.1"
-    needs = ("architecture.stacks",)
+    requirements = ("architecture.stacks",)
     fires_on = "sample_models/odd_norms.py:build_double_final"
     silent_on = "sample_models/odd_norms.py:build"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per stack."""
         for stack in evidence.architecture.stacks:
-            ends = _ends(evidence, stack)
+            ends = _trailing_norms(evidence, stack)
             if len(ends) < 2:
                 continue
-            again = any(_module(a) == _module(b) for a, b in pairwise(ends))
+            again = any(_module_path(a) == _module_path(b) for a, b in pairwise(ends))
             row = ", then ".join(norm.id for norm in ends)
             yield self.finding(
                 f"the last value of {stack.id} is normalised {len(ends)} times in a row: {row}"
@@ -81,11 +81,11 @@ class DoubleFinalNorm(Rule):
                 confidence="high" if again else "medium",
                 measured=(float(len(ends)), 1.0),
                 advice=("call it once" if again else "right where the checkpoint was trained so")
-                + f"; {see(evidence, ends[-1].id)}",
+                + f"; {trace_hint(evidence, ends[-1].id)}",
             )
 
 
-def _ends(evidence: Evidence, stack: Stack) -> list[Norm]:
+def _trailing_norms(evidence: Evidence, stack: Stack) -> list[Norm]:
     """The norms on the stack's last value, in order, as long as none of its tokens is left out."""
     own = [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
     last = max(own, key=lambda add: add.depth, default=None)
@@ -95,5 +95,5 @@ def _ends(evidence: Evidence, stack: Stack) -> list[Norm]:
     return [norm for norm in found if prod(norm.shape) == prod(found[0].shape)]
 
 
-def _module(norm: Norm) -> str:
+def _module_path(norm: Norm) -> str:
     return norm.id.partition("@")[0]

@@ -9,12 +9,12 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Confidence, Finding, Severity
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import see
+from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits
 
-BRANCH_NORMED = ("pre", "sandwich", "branch-output", "parallel-pre")
+BRANCH_NORM_PLACEMENTS = ("pre", "sandwich", "branch-output", "parallel-pre")
 """Placements that leave the stream itself without a norm."""
-TEXT_PROBES = ("texts", "user-texts", "random-ids")
+TEXT_INPUT_KINDS = ("texts", "user-texts", "random-ids")
 
 
 class MissingFinalNorm(Rule):
@@ -70,7 +70,7 @@ class MissingFinalNorm(Rule):
     code = "ND102"
     name = "missing-final-norm"
     since = "0.1"
-    needs = ("architecture.stacks",)
+    requirements = ("architecture.stacks",)
     fires_on = "sample_models/pre_norm.py:build_without_final_norm"
     silent_on = "sample_models/pre_norm.py:build"
 
@@ -78,9 +78,9 @@ class MissingFinalNorm(Rule):
         """At most one finding, of the last stack."""
         stack = evidence.architecture.stacks[-1]
         last = _last_add(evidence, stack)
-        if last is None or not _leaves_unnormalised(evidence, stack, last):
+        if last is None or not _is_unnormalised(evidence, stack, last):
             return
-        severity, confidence, reader = _reader(evidence, stack)
+        severity, confidence, reader = _describe_reader(evidence, stack)
         head = evidence.measurements.head_input
         size = f"; it has rms {number(head.rms)}" if head else ""
         yield self.finding(
@@ -89,7 +89,7 @@ class MissingFinalNorm(Rule):
             ids=(stack.id, last.id),
             severity=severity,
             confidence=confidence,
-            advice=f"normalise the stream behind {last.module}; {see(evidence, last.id)}",
+            advice=f"normalise the stream behind {last.module}; {trace_hint(evidence, last.id)}",
         )
 
 
@@ -98,18 +98,18 @@ def _last_add(evidence: Evidence, stack: Stack) -> ResidualAdd | None:
     return max(adds, key=lambda add: add.depth, default=None)
 
 
-def _leaves_unnormalised(evidence: Evidence, stack: Stack, last: ResidualAdd) -> bool:
+def _is_unnormalised(evidence: Evidence, stack: Stack, last: ResidualAdd) -> bool:
     return (
-        last.placement in BRANCH_NORMED
+        last.placement in BRANCH_NORM_PLACEMENTS
         and last.stream_norm is None
         and stack.final_norm is None
         and stack.norm_kind in ("layernorm", "rmsnorm")
         and stack.read_by not in ("norm", "stack")
-        and not _later_norm(evidence, stack)
+        and not _has_later_norm(evidence, stack)
     )
 
 
-def _later_norm(evidence: Evidence, stack: Stack) -> bool:
+def _has_later_norm(evidence: Evidence, stack: Stack) -> bool:
     """Does a norm of the stream's width run after the stack's own? Norms are in forward order."""
     norms = evidence.architecture.norms
     own = [index for index, norm in enumerate(norms) if norm.stack == stack.id]
@@ -117,9 +117,9 @@ def _later_norm(evidence: Evidence, stack: Stack) -> bool:
     return any(norm.features == stack.width for norm in later)
 
 
-def _reader(evidence: Evidence, stack: Stack) -> tuple[Severity, Confidence, str]:
+def _describe_reader(evidence: Evidence, stack: Stack) -> tuple[Severity, Confidence, str]:
     if stack.read_by == "head":
         return "warning", "medium", "what comes next reads"
-    if stack.read_by is None and evidence.subject.probe.kind in TEXT_PROBES:
+    if stack.read_by is None and evidence.subject.probe.kind in TEXT_INPUT_KINDS:
         return "warning", "low", "the head reads"
     return "info", "low", "the caller gets"

@@ -10,10 +10,10 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import ranges, see
+from normdiag.rules.site import format_layers, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
-Pattern = tuple[str, ...]
+LayerPlacements = tuple[str, ...]
 """The placements of the adds of one layer."""
 
 
@@ -63,7 +63,7 @@ class MixedPlacement(Rule):
     code = "ND104"
     name = "mixed-placement"
     since = "0.1"
-    needs = ("architecture.stacks",)
+    requirements = ("architecture.stacks",)
     thresholds = (
         Threshold(
             name="share",
@@ -81,13 +81,13 @@ class MixedPlacement(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per stack."""
         for stack in evidence.architecture.stacks:
-            layers = _patterns(evidence, stack)
+            layers = _layer_placements(evidence, stack)
             if stack.placement != "hybrid" or not layers:
                 continue
-            usual, odd = _odd(layers)
+            usual, odd = _find_odd_layers(layers)
             share = len(odd) / len(layers)
             if odd and share <= limits["share"]:
-                yield self._odd_layers(evidence, stack, layers, usual, odd, limits["share"])
+                yield self._odd_layers_finding(evidence, stack, layers, usual, odd, limits["share"])
             else:
                 yield self.finding(
                     f"the adds of {stack.id} differ in placement: {stack.note or stack.drawing}",
@@ -95,15 +95,15 @@ class MixedPlacement(Rule):
                     severity="info",
                     confidence="medium",
                     advice="a design that mixes placements is read add by add; "
-                    f"{see(evidence, _adds(evidence, stack)[0].id)}",
+                    f"{trace_hint(evidence, _adds(evidence, stack)[0].id)}",
                 )
 
-    def _odd_layers(
+    def _odd_layers_finding(
         self,
         evidence: Evidence,
         stack: Stack,
-        layers: dict[int, Pattern],
-        usual: Pattern,
+        layers: dict[int, LayerPlacements],
+        usual: LayerPlacements,
         odd: list[int],
         limit: float,
     ) -> Finding:
@@ -111,7 +111,7 @@ class MixedPlacement(Rule):
         verb = "is" if len(odd) == 1 else "are"
         share = len(odd) / len(layers)
         return self.finding(
-            f"{ranges(odd)} of {stack.id} {verb} {' + '.join(layers[odd[0]])}, the other "
+            f"{format_layers(odd)} of {stack.id} {verb} {' + '.join(layers[odd[0]])}, the other "
             f"{count(len(layers) - len(odd), 'layer')} {' + '.join(usual)} (share {number(share)}, "
             f"threshold {number(limit)})",
             ids=(stack.id, *adds),
@@ -119,7 +119,7 @@ class MixedPlacement(Rule):
             confidence="medium",
             measured=(share, limit),
             advice=f"look for a norm that layer {odd[0]} does not call, or calls elsewhere; "
-            f"{see(evidence, adds[0])}",
+            f"{trace_hint(evidence, adds[0])}",
         )
 
 
@@ -127,14 +127,14 @@ def _adds(evidence: Evidence, stack: Stack) -> list[ResidualAdd]:
     return [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
 
 
-def _patterns(evidence: Evidence, stack: Stack) -> dict[int, Pattern]:
+def _layer_placements(evidence: Evidence, stack: Stack) -> dict[int, LayerPlacements]:
     layers: dict[int, list[str]] = defaultdict(list)
     for add in _adds(evidence, stack):
         layers[add.layer].append(add.placement)
     return {layer: tuple(layers[layer]) for layer in sorted(layers)}
 
 
-def _odd(layers: dict[int, Pattern]) -> tuple[Pattern, list[int]]:
+def _find_odd_layers(layers: dict[int, LayerPlacements]) -> tuple[LayerPlacements, list[int]]:
     """The pattern of most layers, and the layers of the same length that do not follow it."""
     usual = Counter(layers.values()).most_common(1)[0][0]
     start = next(number for number, pattern in layers.items() if pattern == usual)

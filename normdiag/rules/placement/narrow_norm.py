@@ -8,7 +8,15 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, at, ids, norm_at, see, site, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_sites,
+    find_norm,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 REMOVED = {"layernorm": 2, "groupnorm": 2, "rmsnorm": 1, "l2norm": 1}
@@ -61,7 +69,7 @@ class NarrowNorm(Rule):
     code = "ND106"
     name = "narrow-norm"
     since = "0.1"
-    needs = ("architecture.norms",)
+    requirements = ("architecture.norms",)
     thresholds = (
         Threshold(
             name="removed",
@@ -80,22 +88,22 @@ class NarrowNorm(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding."""
         limit = limits["removed"]
-        sites: tuple[Site, ...] = worst_first(
-            site(norm, min(1.0, REMOVED[norm.kind] / max(1, norm.features)))
+        sites: tuple[RatedSite, ...] = sort_worst_first(
+            rate_site(norm, min(1.0, REMOVED[norm.kind] / max(1, norm.features)))
             for norm in evidence.architecture.norms
             if norm.kind in REMOVED and REMOVED[norm.kind] > limit * norm.features
         )
         if not sites:
             return
         worst = sites[0]
-        norm = norm_at(evidence, worst)
+        norm = find_norm(evidence, worst)
         yield self.finding(
             f"a norm over {count(norm.features, 'feature')} removes {number(worst.value)} of the "
-            f"directions (threshold {number(limit)}) {at(sites, 'norm')} ({norm.kind})",
-            ids=ids(sites),
+            f"directions (threshold {number(limit)}) {describe_sites(sites, 'norm')} ({norm.kind})",
+            ids=site_ids(sites),
             severity="warning",
             confidence="high",
             measured=(worst.value, limit),
             advice=f"normalise over more features, or leave the norm out; "
-            f"{see(evidence, worst.id)}",
+            f"{trace_hint(evidence, worst.id)}",
         )

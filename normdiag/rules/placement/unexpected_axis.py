@@ -10,11 +10,11 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where
+from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, trace_hint
 from normdiag.rules.thresholds import Limits
 
-ON_STREAM = ("branch-input", "branch-output", "stream", "skip", "final", "embedding")
-OVER_FEATURES = ("layernorm", "rmsnorm", "l2norm")
+STREAM_ROLES = ("branch-input", "branch-output", "stream", "skip", "final", "embedding")
+FEATURE_NORM_KINDS = ("layernorm", "rmsnorm", "l2norm")
 
 
 class UnexpectedAxis(Rule):
@@ -62,7 +62,7 @@ class UnexpectedAxis(Rule):
     code = "ND107"
     name = "unexpected-axis"
     since = "0.1"
-    needs = ("architecture.stacks", "architecture.norms")
+    requirements = ("architecture.stacks", "architecture.norms")
     fires_on = "sample_models/other_axes.py:build_tokens"
     silent_on = "sample_models/other_axes.py:build"
 
@@ -71,35 +71,41 @@ class UnexpectedAxis(Rule):
         widths = {stack.id: stack.width for stack in evidence.architecture.stacks}
         groups: dict[str, list[Norm]] = defaultdict(list)
         for norm in evidence.architecture.norms:
-            if norm.role in ON_STREAM and norm.kind in OVER_FEATURES and norm.stack in widths:
+            if (
+                norm.role in STREAM_ROLES
+                and norm.kind in FEATURE_NORM_KINDS
+                and norm.stack in widths
+            ):
                 groups[norm.stack].append(norm)
         for stack, norms in groups.items():
             usual = Counter(norm.axes for norm in norms).most_common(1)[0][0]
-            odd = [norm for norm in norms if _is_odd(norm, widths[stack], usual)]
+            odd = [norm for norm in norms if _is_unexpected(norm, widths[stack], usual)]
             if odd:
                 yield self._finding(evidence, odd, widths[stack])
 
     def _finding(self, evidence: Evidence, odd: list[Norm], width: int) -> Finding:
-        sites: tuple[Site, ...] = tuple(site(norm, float(norm.features)) for norm in odd)
+        sites: tuple[RatedSite, ...] = tuple(rate_site(norm, float(norm.features)) for norm in odd)
         worst = odd[0]
-        many = f"{count(len(odd), 'norm')}, {where(sites)}; first " if len(odd) > 1 else ""
+        many = (
+            f"{count(len(odd), 'norm')}, {describe_places(sites)}; first " if len(odd) > 1 else ""
+        )
         axes = " and ".join(map(str, worst.axes))
         return self.finding(
-            f"{many}{worst.id} is taken over axis {axes} of {_shape(worst)}, {worst.features} "
+            f"{many}{worst.id} is taken over axis {axes} of {_format_shape(worst)}, {worst.features} "
             f"elements, where the stream has {width} features",
-            ids=ids(sites),
+            ids=site_ids(sites),
             severity="warning",
             confidence="medium",
             measured=(float(worst.features), float(width)),
-            advice=f"reduce the feature axis alone; {see(evidence, worst.id)}",
+            advice=f"reduce the feature axis alone; {trace_hint(evidence, worst.id)}",
         )
 
 
-def _is_odd(norm: Norm, width: int, usual: tuple[int, ...]) -> bool:
+def _is_unexpected(norm: Norm, width: int, usual: tuple[int, ...]) -> bool:
     if norm.axes == (-1,):
         return False
     return len(norm.axes) > 1 or norm.features != width or norm.axes != usual
 
 
-def _shape(norm: Norm) -> str:
+def _format_shape(norm: Norm) -> str:
     return f"({', '.join(map(str, norm.shape))})"

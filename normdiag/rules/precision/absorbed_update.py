@@ -7,9 +7,16 @@ from collections.abc import Iterator
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
-from normdiag.rules.number_formats import formats, measured
+from normdiag.rules.number_formats import checkpoint_formats, precision_measurement
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -59,7 +66,7 @@ class AbsorbedUpdate(Rule):
     code = "ND703"
     name = "absorbed-update"
     since = "0.1"
-    needs = ("measurements.precision",)
+    requirements = ("measurements.precision",)
     thresholds = (
         Threshold(
             name="share",
@@ -86,13 +93,13 @@ class AbsorbedUpdate(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per format and stack."""
-        known = measured(evidence).formats
-        for name in sorted(formats(evidence) & {"float16", "bfloat16"} & known.keys()):
+        known = precision_measurement(evidence).formats
+        for name in sorted(checkpoint_formats(evidence) & {"float16", "bfloat16"} & known.keys()):
             shares = known[name].absorbed_updates
             for stack in evidence.architecture.stacks:
                 adds = [a for a in evidence.architecture.residual_adds if a.stack == stack.id]
                 lost = [
-                    site(add, shares[add.id])
+                    rate_site(add, shares[add.id])
                     for add in adds
                     if shares.get(add.id, 0.0) > limits["share"]
                 ]
@@ -101,20 +108,26 @@ class AbsorbedUpdate(Rule):
                     yield self._finding(evidence, name, lost, limits, is_wide=is_wide)
 
     def _finding(
-        self, evidence: Evidence, name: str, sites: list[Site], limits: Limits, *, is_wide: bool
+        self,
+        evidence: Evidence,
+        name: str,
+        sites: list[RatedSite],
+        limits: Limits,
+        *,
+        is_wide: bool,
     ) -> Finding:
-        ranked = worst_first(sites)
+        ranked = sort_worst_first(sites)
         worst, least = ranked[0], ranked[-1]
         span = f"{number(100 * worst.value)} %"
         if least is not worst:
             span = f"{number(100 * least.value)} to {span}"
         return self.finding(
             f"{span} of what the branch writes is swallowed: x + u is x in {name} (threshold "
-            f"{number(100 * limits['share'])} %), at {count(len(sites), 'add')}, {where(sites)}",
-            ids=ids(ranked),
+            f"{number(100 * limits['share'])} %), at {count(len(sites), 'add')}, {describe_places(sites)}",
+            ids=site_ids(ranked),
             severity="warning" if is_wide else "info",
             confidence="high",
             measured=(worst.value, limits["share"]),
             advice="look for a scale of the embedding or of the branches that is applied twice or "
-            f"missing, or keep the stream in float32; {see(evidence, worst.id)}",
+            f"missing, or keep the stream in float32; {trace_hint(evidence, worst.id)}",
         )

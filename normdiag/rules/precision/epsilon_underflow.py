@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, site, where
+from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -58,12 +59,12 @@ class EpsilonUnderflow(Rule):
     code = "ND704"
     name = "epsilon-underflow"
     since = "0.1"
-    needs = ("measurements.norms",)
+    requirements = ("measurements.norms",)
     thresholds = (
         Threshold(
             name="float16",
             unit="epsilon",
-            default=2.0**-25,
+            default=NUMBER_FORMATS["float16"].smallest_subnormal / 2,
             meaning="in float16 an epsilon up to this is reported",
             source="IEEE 754-2019: half of 2^-24, rounds to 0",
             low=0.0,
@@ -71,7 +72,7 @@ class EpsilonUnderflow(Rule):
         Threshold(
             name="bfloat16",
             unit="epsilon",
-            default=2.0**-134,
+            default=NUMBER_FORMATS["bfloat16"].smallest_subnormal / 2,
             meaning="in bfloat16 an epsilon up to this is reported",
             source="half of 2^-133, rounds to 0 (7 bits of fraction, exponents of IEEE 754-2019)",
             low=0.0,
@@ -79,7 +80,7 @@ class EpsilonUnderflow(Rule):
         Threshold(
             name="float32",
             unit="epsilon",
-            default=2.0**-150,
+            default=NUMBER_FORMATS["float32"].smallest_subnormal / 2,
             meaning="in every other format an epsilon up to this is reported",
             source="IEEE 754-2019: half of 2^-149, rounds to 0",
             low=0.0,
@@ -92,8 +93,8 @@ class EpsilonUnderflow(Rule):
         """One finding."""
         dtype = (evidence.subject.dtype or "").removeprefix("torch.")
         limit = limits[dtype if dtype in ("float16", "bfloat16") else "float32"]
-        sites: tuple[Site, ...] = tuple(
-            site(norm, norm.eps)
+        sites: tuple[RatedSite, ...] = tuple(
+            rate_site(norm, norm.eps)
             for norm in evidence.architecture.norms
             if norm.kind in ("layernorm", "rmsnorm", "groupnorm")
             and norm.eps is not None
@@ -104,8 +105,8 @@ class EpsilonUnderflow(Rule):
         least = min(each.value for each in sites)
         rounds = "" if least == 0 else f", which rounds to 0 in {dtype} (threshold {number(limit)})"
         yield self.finding(
-            f"epsilon is {number(least)}{rounds}, at {count(len(sites), 'norm')}, {where(sites)}",
-            ids=ids(sites),
+            f"epsilon is {number(least)}{rounds}, at {count(len(sites), 'norm')}, {describe_places(sites)}",
+            ids=site_ids(sites),
             severity="warning",
             confidence="high",
             measured=(least, limit),

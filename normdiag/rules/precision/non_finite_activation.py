@@ -6,14 +6,12 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
+from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import see
+from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits
-
-LARGEST = {"float16": 65504.0, "bfloat16": 3.3895e38, "float32": 3.4028e38}
-"""The largest finite value of a format."""
 
 
 class NonFiniteActivation(Rule):
@@ -63,7 +61,7 @@ class NonFiniteActivation(Rule):
     code = "ND705"
     name = "non-finite-activation"
     since = "0.1"
-    needs = ("values",)
+    requirements = ("values",)
     fires_on = "sample_models/overflowing_add.py:build"
     silent_on = "sample_models/overflowing_add.py:build_healthy"
 
@@ -74,29 +72,30 @@ class NonFiniteActivation(Rule):
             return
         where = first.site or first.module
         line = f" ({first.line})" if first.line else ""
-        why, advice = _cause(evidence, first)
-        more = f"; {see(evidence, first.site)}" if first.site else ""
+        why, advice = _describe_cause(evidence, first)
+        more = f"; {trace_hint(evidence, first.site)}" if first.site else ""
         yield self.finding(
             f"{count(first.count, first.kind)} first made by {first.operation} at {where}{line}, "
-            f"from {' and '.join(_range(operand) for operand in first.operands)}{why}",
+            f"from {' and '.join(_format_range(operand) for operand in first.operands)}{why}",
             ids=(where,),
             severity="error",
             confidence="high",
-            measured=(first.exact_max, _largest(evidence) if first.exact_max else None),
+            measured=(first.exact_max, _largest_finite(evidence) if first.exact_max else None),
             advice=advice + more,
         )
 
 
-def _cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str]:
+def _describe_cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str]:
     """What is behind it, and what to do. Only what the numbers show is named as a cause."""
     broken = [operand.name for operand in first.operands if operand.nonfinite]
     if broken:
         return f": {', '.join(broken)} is not finite itself", "replace that tensor, see ND203"
-    largest = _largest(evidence)
+    largest = _largest_finite(evidence)
     if first.exact_max is not None and largest is not None and first.exact_max > largest:
         over = f": the exact result is {number(first.exact_max)}, above {number(largest)}"
-        return f"{over}, the largest {_format(evidence)}{_in_float32(first, largest)}", (
-            "run it in bfloat16 or float32, or scale the stream down by a power of two"
+        return (
+            f"{over}, the largest {_run_format(evidence)}{_describe_float32_run(first, largest)}",
+            ("run it in bfloat16 or float32, or scale the stream down by a power of two"),
         )
     norm = next((norm for norm in evidence.architecture.norms if norm.id == first.site), None)
     if norm is not None and norm.eps == 0:
@@ -104,7 +103,7 @@ def _cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str]:
     return "", "look at that source line with these operands"
 
 
-def _in_float32(first: FirstNonFinite, largest: float) -> str:
+def _describe_float32_run(first: FirstNonFinite, largest: float) -> str:
     wide = first.in_float32
     if wide is None:
         return ""
@@ -114,16 +113,20 @@ def _in_float32(first: FirstNonFinite, largest: float) -> str:
     )
 
 
-def _range(operand: Operand) -> str:
+def _format_range(operand: Operand) -> str:
     bad = f", {operand.nonfinite} not finite" if operand.nonfinite else ""
     if operand.min is None or operand.max is None:
         return f"{operand.name} (no finite value)"
     return f"{operand.name} in [{number(operand.min)}, {number(operand.max)}]{bad}"
 
 
-def _format(evidence: Evidence) -> str:
+def _run_format(evidence: Evidence) -> str:
     return (evidence.subject.dtype or "").removeprefix("torch.")
 
 
-def _largest(evidence: Evidence) -> float | None:
-    return LARGEST.get(_format(evidence))
+def _largest_finite(evidence: Evidence) -> float | None:
+    """The largest finite value; None for float64, in which the exact result is computed."""
+    number_format = NUMBER_FORMATS.get(_run_format(evidence))
+    if number_format is None or number_format.name == "float64":
+        return None
+    return number_format.largest

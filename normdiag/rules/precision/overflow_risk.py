@@ -9,9 +9,9 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.precision import Remedy
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
-from normdiag.rules.number_formats import formats, measured
+from normdiag.rules.number_formats import checkpoint_formats, precision_measurement
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, site, where, worst_first
+from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, sort_worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 FORMAT = "float16"
@@ -67,7 +67,7 @@ class OverflowRisk(Rule):
     code = "ND701"
     name = "overflow-risk"
     since = "0.1"
-    needs = ("measurements.precision",)
+    requirements = ("measurements.precision",)
     thresholds = (
         Threshold(
             name="headroom",
@@ -91,42 +91,48 @@ class OverflowRisk(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """At most one finding per stack, and one for what lies inside the branches."""
-        if FORMAT not in measured(evidence).formats:
+        if FORMAT not in precision_measurement(evidence).formats:
             return
-        is_half = FORMAT in formats(evidence)
-        largest = measured(evidence).formats[FORMAT].largest
+        is_half = FORMAT in checkpoint_formats(evidence)
+        largest = precision_measurement(evidence).formats[FORMAT].largest
         limit = largest / limits["headroom"]
-        found = list(self._beyond(evidence, limit, "warning" if is_half else "info"))
+        found = list(self._findings_beyond(evidence, limit, "warning" if is_half else "info"))
         has_overflowed = evidence.measurements.first_nonfinite is not None
         if is_half and not found and not has_overflowed:  # that is ND705's, at its place
-            found = list(self._beyond(evidence, largest / limits["spare"], "info"))
+            found = list(self._findings_beyond(evidence, largest / limits["spare"], "info"))
         yield from found
 
-    def _beyond(self, evidence: Evidence, limit: float, severity: Severity) -> Iterator[Finding]:
+    def _findings_beyond(
+        self, evidence: Evidence, limit: float, severity: Severity
+    ) -> Iterator[Finding]:
         for stack in evidence.architecture.stacks:
-            adds = [each for each in _adds(evidence, stack.id) if each.value > limit]
+            adds = [each for each in _largest_at_adds(evidence, stack.id) if each.value > limit]
             if adds:
-                remedy = measured(evidence).formats[FORMAT].remedies.get(stack.id)
-                advice = _remedy(stack.id, remedy)
+                remedy = precision_measurement(evidence).formats[FORMAT].remedies.get(stack.id)
+                advice = _stream_advice(stack.id, remedy)
                 yield self._finding(evidence, adds, (limit, severity), advice)
-        inner = [each for each in _inner(evidence) if each.value > limit]
+        inner = [each for each in _largest_in_branches(evidence) if each.value > limit]
         if inner:
-            yield self._finding(evidence, inner, (limit, severity), _inner_remedy(inner, limit))
+            yield self._finding(evidence, inner, (limit, severity), _branch_advice(inner, limit))
 
     def _finding(
-        self, evidence: Evidence, sites: list[Site], how: tuple[float, Severity], advice: str
+        self, evidence: Evidence, sites: list[RatedSite], how: tuple[float, Severity], advice: str
     ) -> Finding:
         limit, severity = how
-        largest = measured(evidence).formats[FORMAT].largest
-        ranked = worst_first(sites)
+        largest = precision_measurement(evidence).formats[FORMAT].largest
+        ranked = sort_worst_first(sites)
         first, worst = sites[0], ranked[0]
         layer = "" if first.layer is None else f", layer {first.layer}"
-        up = f", up to {_size(worst, largest)} at {worst.id}" if worst is not first else ""
-        more = f"; {count(len(sites), 'site')} in all, {where(sites)}" if len(sites) > 1 else ""
+        up = f", up to {_describe_size(worst, largest)} at {worst.id}" if worst is not first else ""
+        more = (
+            f"; {count(len(sites), 'site')} in all, {describe_places(sites)}"
+            if len(sites) > 1
+            else ""
+        )
         return self.finding(
-            f"|value| reaches {_size(first, largest)}, the largest {FORMAT}, at {first.id}{layer}"
+            f"|value| reaches {_describe_size(first, largest)}, the largest {FORMAT}, at {first.id}{layer}"
             f"{up}{more}",
-            ids=ids(ranked),
+            ids=site_ids(ranked),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
@@ -134,26 +140,26 @@ class OverflowRisk(Rule):
         )
 
 
-def _adds(evidence: Evidence, stack: str) -> Iterator[Site]:
+def _largest_at_adds(evidence: Evidence, stack: str) -> Iterator[RatedSite]:
     """The adds of a stack in order, with the largest value at each that is finite."""
-    values = measured(evidence).max_abs
+    values = precision_measurement(evidence).max_abs
     for add in evidence.architecture.residual_adds:
         if add.stack == stack and math.isfinite(values.get(add.id, math.inf)):
-            yield site(add, values[add.id])
+            yield rate_site(add, values[add.id])
 
 
-def _inner(evidence: Evidence) -> Iterator[Site]:
+def _largest_in_branches(evidence: Evidence) -> Iterator[RatedSite]:
     """What lies between the sites."""
-    for name, value in measured(evidence).max_abs.items():
+    for name, value in precision_measurement(evidence).max_abs.items():
         if ("/product#" in name or "/contraction#" in name) and math.isfinite(value):
-            yield Site(id=name, value=value, stack=None, layer=None)
+            yield RatedSite(id=name, value=value, stack=None, layer=None)
 
 
-def _size(each: Site, largest: float) -> str:
+def _describe_size(each: RatedSite, largest: float) -> str:
     return f"{number(each.value)}, {number(each.value / largest)} times {number(largest)}"
 
 
-def _remedy(stack: str, remedy: Remedy | None) -> str:
+def _stream_advice(stack: str, remedy: Remedy | None) -> str:
     if remedy is None:
         return "leave room: run it in bfloat16, or scale the stream down by a power of two"
     stay = f"keep the stream of {stack} in float32 from layer {remedy.layer} on"
@@ -172,7 +178,7 @@ def _remedy(stack: str, remedy: Remedy | None) -> str:
     )
 
 
-def _inner_remedy(sites: list[Site], limit: float) -> str:
+def _branch_advice(sites: list[RatedSite], limit: float) -> str:
     power = max(1, math.ceil(math.log2(max(each.value for each in sites) / limit)) + 1)
     return (
         f"run it in bfloat16, or scale one factor's weights by 2^-{power} and the matrix behind "

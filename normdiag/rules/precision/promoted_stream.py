@@ -7,10 +7,11 @@ from itertools import pairwise
 
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.findings import Finding
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import see
+from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -60,12 +61,12 @@ class PromotedStream(Rule):
     code = "ND706"
     name = "promoted-stream"
     since = "0.1"
-    needs = ("architecture.stacks", "measurements.stream")
+    requirements = ("architecture.stacks", "measurements.stream")
     thresholds = (
         Threshold(
             name="float16",
             unit="|y|",
-            default=65504,
+            default=int(NUMBER_FORMATS["float16"].largest),
             meaning="a stream that began in float16 and exceeds this is an error",
             source="(2 - 2^-10) 2^15, the largest finite number of float16 (IEEE 754-2019)",
             low=0.0,
@@ -73,7 +74,7 @@ class PromotedStream(Rule):
         Threshold(
             name="bfloat16",
             unit="|y|",
-            default=(2 - 2.0**-7) * 2.0**127,
+            default=NUMBER_FORMATS["bfloat16"].largest,
             meaning="a stream that began in bfloat16 and exceeds this is an error",
             source="(2 - 2^-7) 2^127, the largest finite number of bfloat16",
             low=0.0,
@@ -89,7 +90,7 @@ class PromotedStream(Rule):
                 (add for add in evidence.architecture.residual_adds if add.stack == stack.id),
                 key=lambda add: add.depth,
             )
-            switch = next(((a, b) for a, b in pairwise(adds) if _widens(a, b)), None)
+            switch = next(((a, b) for a, b in pairwise(adds) if _is_promotion(a, b)), None)
             if switch is not None:
                 yield self._finding(evidence, stack, adds, switch, limits)
 
@@ -119,9 +120,9 @@ class PromotedStream(Rule):
             confidence="high",
             measured=(largest, limit),
             advice="run the whole model in float32 or bfloat16, or cast the branch back before "
-            f"the add; {see(evidence, after.id)}",
+            f"the add; {trace_hint(evidence, after.id)}",
         )
 
 
-def _widens(before: ResidualAdd, after: ResidualAdd) -> bool:
+def _is_promotion(before: ResidualAdd, after: ResidualAdd) -> bool:
     return before.dtype in ("float16", "bfloat16") and after.dtype in ("float32", "float64")

@@ -9,9 +9,16 @@ from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
-from normdiag.rules.number_formats import formats, measured
+from normdiag.rules.number_formats import checkpoint_formats, precision_measurement
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits
 
 FORMAT = "float16"
@@ -65,18 +72,18 @@ class SquareOverflow(Rule):
     code = "ND702"
     name = "square-overflow"
     since = "0.1"
-    needs = ("measurements.precision",)
+    requirements = ("measurements.precision",)
     fires_on = "sample_models/half_square.py:build"
     silent_on = "sample_models/half_square.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """What went wrong in the run, else what would in a float16 checkpoint's own format."""
-        seen = measured(evidence)
+        seen = precision_measurement(evidence)
         if FORMAT not in seen.formats:
             return
         limit = seen.formats[FORMAT].largest
         squared = [
-            site(norm, _square(evidence, norm))
+            rate_site(norm, _largest_square(evidence, norm))
             for norm in evidence.architecture.norms
             if seen.max_square.get(norm.id, 0.0) > limit
         ]
@@ -84,13 +91,13 @@ class SquareOverflow(Rule):
         is_run = (evidence.subject.dtype or "").removeprefix("torch.") == FORMAT
         if here:
             yield self._finding(evidence, here, limit, is_seen=True)
-        elif squared and not is_run and FORMAT in formats(evidence):
+        elif squared and not is_run and FORMAT in checkpoint_formats(evidence):
             yield self._finding(evidence, squared, limit, is_seen=False)
 
     def _finding(
-        self, evidence: Evidence, sites: list[Site], limit: float, *, is_seen: bool
+        self, evidence: Evidence, sites: list[RatedSite], limit: float, *, is_seen: bool
     ) -> Finding:
-        ranked = worst_first(sites)
+        ranked = sort_worst_first(sites)
         worst = ranked[0]
         happens = (
             "overflows in the norm, which gives 0"
@@ -99,18 +106,18 @@ class SquareOverflow(Rule):
         )
         return self.finding(
             f"x^2 is {number(worst.value)} at {worst.id} and {happens} (the largest {FORMAT} is "
-            f"{number(limit)}); {count(len(sites), 'norm')}, {where(sites)}",
-            ids=ids(ranked),
+            f"{number(limit)}); {count(len(sites), 'norm')}, {describe_places(sites)}",
+            ids=site_ids(ranked),
             severity="error" if is_seen else "info",
             confidence="high" if is_seen else "medium",
             measured=(worst.value, limit),
             advice="cast to float32 before the square, or use a fused norm; "
-            f"{see(evidence, worst.id)}",
+            f"{trace_hint(evidence, worst.id)}",
         )
 
 
-def _square(evidence: Evidence, norm: Norm) -> float:
+def _largest_square(evidence: Evidence, norm: Norm) -> float:
     """The largest square: as computed, or from the input where that is infinite already."""
-    found = measured(evidence).max_square[norm.id]
-    x = measured(evidence).max_abs.get(norm.id)
+    found = precision_measurement(evidence).max_square[norm.id]
+    x = precision_measurement(evidence).max_abs.get(norm.id)
     return x * x if math.isinf(found) and x is not None else found

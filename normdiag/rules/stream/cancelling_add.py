@@ -10,7 +10,14 @@ from normdiag.evidence.stream import AddMeasurement
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -58,7 +65,7 @@ class CancellingAdd(Rule):
     code = "ND404"
     name = "cancelling-add"
     since = "0.1"
-    needs = ("measurements.stream",)
+    requirements = ("measurements.stream",)
     thresholds = (
         Threshold(
             name="left",
@@ -88,35 +95,35 @@ class CancellingAdd(Rule):
         measured = evidence.measurements.stream
         for stack in evidence.architecture.stacks:
             sites = [
-                site(add, -_left(measured[add.id]))
+                rate_site(add, -_remaining_share(measured[add.id]))
                 for add in evidence.architecture.residual_adds
                 if add.stack == stack.id
                 and add.id in measured
-                and _left(measured[add.id]) < limits["left"]
+                and _remaining_share(measured[add.id]) < limits["left"]
                 and measured[add.id].cosine.median < limits["cosine"]
             ]
             if sites:
                 yield self._finding(evidence, sites, limits)
 
-    def _finding(self, evidence: Evidence, sites: Sequence[Site], limits: Limits) -> Finding:
-        ranked = worst_first(sites)
+    def _finding(self, evidence: Evidence, sites: Sequence[RatedSite], limits: Limits) -> Finding:
+        ranked = sort_worst_first(sites)
         worst = ranked[0]
         left = -worst.value
         cosine = evidence.measurements.stream[worst.id].cosine.median
         bits = f", {-math.log2(left):.0f} bits of every value are gone" if left > 0 else ""
-        more = f"; so do {count(len(sites), 'add')} in all, {where(sites)}"
+        more = f"; so do {count(len(sites), 'add')} in all, {describe_places(sites)}"
         return self.finding(
             f"{worst.id} leaves {number(left)} of the stream (threshold {number(limits['left'])}): "
             f"the branch has a cosine of {number(cosine)} with it{bits}"
             f"{more if len(sites) > 1 else ''}",
-            ids=ids(ranked),
+            ids=site_ids(ranked),
             severity="warning",
             confidence="high",
             measured=(left, limits["left"]),
             advice="look for a wrong sign, or a skip that the branch takes off again; "
-            f"{see(evidence, worst.id)}",
+            f"{trace_hint(evidence, worst.id)}",
         )
 
 
-def _left(seen: AddMeasurement) -> float:
+def _remaining_share(seen: AddMeasurement) -> float:
     return math.nan if seen.out_ratio is None else seen.out_ratio.median

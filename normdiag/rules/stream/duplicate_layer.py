@@ -10,7 +10,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import ranges
+from normdiag.rules.site import format_layers
 from normdiag.rules.thresholds import Limits
 
 _SHOWN = 6
@@ -62,7 +62,7 @@ class DuplicateLayer(Rule):
     code = "ND406"
     name = "duplicate-layer"
     since = "0.1"
-    needs = ("measurements.duplicates",)
+    requirements = ("measurements.duplicates",)
     fires_on = "sample_models/duplicate_layers.py:build"
     silent_on = "sample_models/duplicate_layers.py:build_healthy"
 
@@ -76,7 +76,7 @@ class DuplicateLayer(Rule):
     def _finding(self, stack: Stack, groups: tuple[tuple[int, ...], ...]) -> Finding:
         pairs = sum(len(tuple(combinations(group, 2))) for group in groups)
         copies = sum(len(group) - 1 for group in groups)
-        named = "; ".join(ranges(group) for group in groups[:_SHOWN])
+        named = "; ".join(format_layers(group) for group in groups[:_SHOWN])
         more = f"; and {len(groups) - _SHOWN} more groups" if len(groups) > _SHOWN else ""
         verb = "repeats" if copies == 1 else "repeat"
         return self.finding(

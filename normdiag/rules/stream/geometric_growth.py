@@ -13,7 +13,7 @@ from normdiag.evidence.stream import Growth
 from normdiag.findings import Confidence, Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import see
+from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 SURE, LONG = 0.95, 12
@@ -23,7 +23,7 @@ HALF = 0.5
 
 
 @record
-class Rate:
+class GrowthRate:
     """The factor per add, the least that it can be, and how it is known."""
 
     value: float
@@ -90,7 +90,7 @@ class GeometricGrowth(Rule):
     code = "ND401"
     name = "geometric-growth"
     since = "0.1"
-    needs = ("measurements.stream", "measurements.growth")
+    requirements = ("measurements.stream", "measurements.growth")
     thresholds = (
         Threshold(
             name="rate",
@@ -122,9 +122,9 @@ class GeometricGrowth(Rule):
             adds = [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
             if growth is None or len(adds) < 2:
                 continue
-            if min(growth.total, _of_median_token(evidence, adds)) <= limits["total"]:
+            if min(growth.total, _median_token_growth(evidence, adds)) <= limits["total"]:
                 continue
-            rate = _rate(evidence, growth, adds)
+            rate = _estimate_rate(evidence, growth, adds)
             if rate.least > limits["rate"]:
                 yield self._finding(evidence, stack, adds, rate, limits)
 
@@ -133,7 +133,7 @@ class GeometricGrowth(Rule):
         evidence: Evidence,
         stack: Stack,
         adds: list[ResidualAdd],
-        rate: Rate,
+        rate: GrowthRate,
         limits: Limits,
     ) -> Finding:
         total = evidence.measurements.growth[stack.id].total
@@ -152,14 +152,14 @@ class GeometricGrowth(Rule):
                 if normless
                 else "look for a lost branch scale or output norm, or weights that grow with depth"
             )
-            + f"; run it in bfloat16 or float32; {see(evidence, last.id)}",
+            + f"; run it in bfloat16 or float32; {trace_hint(evidence, last.id)}",
         )
 
 
-def _rate(evidence: Evidence, growth: Growth, adds: list[ResidualAdd]) -> Rate:
+def _estimate_rate(evidence: Evidence, growth: Growth, adds: list[ResidualAdd]) -> GrowthRate:
     sure = growth.confidence or 0.0
     if growth.law == "geometric" and growth.rate is not None:
-        return Rate(
+        return GrowthRate(
             value=growth.rate,
             least=growth.rate - 2 * (growth.rate_error or 0.0),
             law=f"law geometric, Akaike weight {number(sure)}",
@@ -169,7 +169,7 @@ def _rate(evidence: Evidence, growth: Growth, adds: list[ResidualAdd]) -> Rate:
     steady = growth.law == "undecided" and _largest_step(evidence, adds) <= HALF * math.log(
         growth.total
     )
-    return Rate(
+    return GrowthRate(
         value=mean,
         least=mean if steady else 0.0,
         law="the mean factor, since the adds are too few to tell the law",
@@ -177,7 +177,7 @@ def _rate(evidence: Evidence, growth: Growth, adds: list[ResidualAdd]) -> Rate:
     )
 
 
-def _of_median_token(evidence: Evidence, adds: list[ResidualAdd]) -> float:
+def _median_token_growth(evidence: Evidence, adds: list[ResidualAdd]) -> float:
     """Last add over first of the median ||y||; infinite where that is not known."""
     ordered = sorted(adds, key=lambda add: add.depth)
     ends = [evidence.measurements.stream.get(add.id) for add in (ordered[0], ordered[-1])]

@@ -8,7 +8,14 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 
@@ -59,7 +66,7 @@ class OverwritingBranch(Rule):
     code = "ND403"
     name = "overwriting-branch"
     since = "0.1"
-    needs = ("measurements.stream",)
+    requirements = ("measurements.stream",)
     thresholds = (
         Threshold(
             name="update_ratio",
@@ -80,7 +87,7 @@ class OverwritingBranch(Rule):
         measured = evidence.measurements.stream
         for stack in evidence.architecture.stacks:
             sites = [
-                site(add, measured[add.id].update_ratio.median)
+                rate_site(add, measured[add.id].update_ratio.median)
                 for add in evidence.architecture.residual_adds
                 if add.stack == stack.id and add.layer > 0 and add.id in measured
             ]
@@ -88,19 +95,19 @@ class OverwritingBranch(Rule):
             if sites:
                 yield self._finding(evidence, sites, limits)
 
-    def _finding(self, evidence: Evidence, sites: Sequence[Site], limits: Limits) -> Finding:
-        ranked = worst_first(sites)
+    def _finding(self, evidence: Evidence, sites: Sequence[RatedSite], limits: Limits) -> Finding:
+        ranked = sort_worst_first(sites)
         worst = ranked[0]
         left = 1 / (1 + worst.value**2)
-        more = f", and at {count(len(sites), 'add')} in all, {where(sites)}"
+        more = f", and at {count(len(sites), 'add')} in all, {describe_places(sites)}"
         return self.finding(
             f"the branch is {number(worst.value)} times the stream that it is added to (threshold "
             f"{number(limits['update_ratio'])}), for the median token, at {worst.id}: of the sum "
             f"{number(100 * left)} % was there before{more if len(sites) > 1 else ''}",
-            ids=ids(ranked),
+            ids=site_ids(ranked),
             severity="warning",
             confidence="high",
             measured=(worst.value, limits["update_ratio"]),
             advice="look for a lost branch scale or output norm, or weights that are off by a "
-            f"factor; {see(evidence, worst.id)}",
+            f"factor; {trace_hint(evidence, worst.id)}",
         )

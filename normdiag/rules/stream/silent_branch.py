@@ -9,7 +9,14 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.rules.number import count, number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import Site, ids, see, site, where, worst_first
+from normdiag.rules.site import (
+    RatedSite,
+    describe_places,
+    rate_site,
+    site_ids,
+    sort_worst_first,
+    trace_hint,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 CLOSED = 1e-3
@@ -63,7 +70,7 @@ class SilentBranch(Rule):
     code = "ND402"
     name = "silent-branch"
     since = "0.1"
-    needs = ("measurements.stream",)
+    requirements = ("measurements.stream",)
     thresholds = (
         Threshold(
             name="update_ratio",
@@ -89,7 +96,7 @@ class SilentBranch(Rule):
                 and add.id in measured
                 and measured[add.id].update_ratio.median < limits["update_ratio"]
             ]
-            closed = [add for add in silent if _scale(add) is not None]
+            closed = [add for add in silent if _closed_scale(add) is not None]
             if closed:
                 yield self._finding(evidence, closed, limits, "info")
             rest = [add for add in silent if add not in closed]
@@ -101,29 +108,33 @@ class SilentBranch(Rule):
         self, evidence: Evidence, adds: Sequence[ResidualAdd], limits: Limits, severity: Severity
     ) -> Finding:
         measured = evidence.measurements.stream
-        sites: list[Site] = [site(add, -measured[add.id].update_ratio.median) for add in adds]
-        worst = worst_first(sites)[0]
-        scale = _scale(adds[0])
+        sites: list[RatedSite] = [
+            rate_site(add, -measured[add.id].update_ratio.median) for add in adds
+        ]
+        worst = sort_worst_first(sites)[0]
+        scale = _closed_scale(adds[0])
         why = "" if scale is None else f"; its learned scale is {number(scale)}"
         who = f"the branch of {worst.id} writes"
         if len(sites) > 1:
-            adds_there = f"the branches of {count(len(sites), 'add')}, {where(sites)}, write"
+            adds_there = (
+                f"the branches of {count(len(sites), 'add')}, {describe_places(sites)}, write"
+            )
             who = f"{adds_there} next to nothing, least of all {worst.id}:"
         return self.finding(
             f"{who} {number(-worst.value)} of the stream (threshold "
             f"{number(limits['update_ratio'])}), for the median token{why}",
-            ids=ids(worst_first(sites)),
+            ids=site_ids(sort_worst_first(sites)),
             severity=severity,
             confidence="high",
             measured=(-worst.value, limits["update_ratio"]),
             advice="a gate that training opens"
             if scale is not None
             else "look for a lost branch scale or a last projection that is nearly zero; a branch "
-            f"that stays silent can be removed; {see(evidence, worst.id)}",
+            f"that stays silent can be removed; {trace_hint(evidence, worst.id)}",
         )
 
 
-def _scale(add: ResidualAdd) -> float | None:
+def _closed_scale(add: ResidualAdd) -> float | None:
     """The learned scale of the branch, where that is what makes it silent."""
     scale = add.branch_scale
     size = scale.rms if scale.value is None else abs(scale.value)

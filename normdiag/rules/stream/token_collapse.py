@@ -9,7 +9,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.rules.number import number
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import ids, see, site
+from normdiag.rules.site import rate_site, site_ids, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 LASTING = 0.25
@@ -67,7 +67,7 @@ class TokenCollapse(Rule):
     code = "ND405"
     name = "token-collapse"
     since = "0.1"
-    needs = ("measurements.stream",)
+    requirements = ("measurements.stream",)
     thresholds = (
         Threshold(
             name="token_cosine",
@@ -115,12 +115,12 @@ class TokenCollapse(Rule):
             f"tokens have a mean cosine of {number(cosine)} at the end of {stack.id} (threshold "
             f"{number(limits['token_cosine'])}), above it from {first.id}, layer {first.layer}, on"
             f"{rank}{'; they are alike from the first add on' if from_start else ''}",
-            ids=ids([site(add, 0.0) for add in alike]),
+            ids=site_ids([rate_site(add, 0.0) for add in alike]),
             severity="info" if from_start else "warning",
             confidence="medium" if from_start else "high",
             measured=(cosine, limits["token_cosine"]),
             advice="compare it with the tokens of other inputs"
             if from_start
             else "see which layer writes the common direction, and whether one channel is all of "
-            f"it; {see(evidence, first.id)}",
+            f"it; {trace_hint(evidence, first.id)}",
         )

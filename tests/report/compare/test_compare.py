@@ -11,8 +11,8 @@ import pytest
 from normdiag.errors import UsageError
 from normdiag.evidence.architecture import Gain, Scale
 from normdiag.evidence.branch_weights import BranchWeights
-from normdiag.findings import Finding, Skip
-from normdiag.report.compare.compare import compare
+from normdiag.findings import Finding, SkippedRule
+from normdiag.report.compare.compare import compare_reports
 from normdiag.report.report import Report
 from tests import hostile, reports
 from tests.factories import INF, add_measurement, norm
@@ -51,12 +51,12 @@ def at(id: str, **fields: Any) -> Callable[[Any], Any]:
 
 
 def told(a: Report, b: Report) -> list[tuple[str, str, tuple[str, ...]]]:
-    return [(d.kind, d.severity, d.a or d.b) for d in compare(a, b).differences]
+    return [(d.kind, d.severity, d.a or d.b) for d in compare_reports(a, b).differences]
 
 
 @pytest.mark.parametrize("make", [llama, reports.bert, reports.encoder_decoder, hostile.broken])
 def test_a_report_does_not_differ_from_itself(make: Callable[[], Report]) -> None:
-    comparison = compare(make(), make())
+    comparison = compare_reports(make(), make())
     assert comparison.differences == comparison.changes == ()
     assert comparison.basis == "summaries"
     assert comparison.paired_by == "id"
@@ -136,7 +136,7 @@ def test_in_what_way_a_gain_differs(gain: Gain, kind: str | None) -> None:
 
 def test_a_gain_that_is_not_finite_is_told_as_such() -> None:
     broken = with_norms(llama(), at(FIRST, gain=replace(GAIN, nonfinite=2)))
-    (found,) = compare(llama(), broken).differences
+    (found,) = compare_reports(llama(), broken).differences
     assert f"rms {GAIN.rms:.6g} in A, rms {GAIN.rms:.6g} and 2 not finite in B" in found.message
 
 
@@ -145,14 +145,14 @@ def test_what_half_precision_rounds_is_no_difference() -> None:
     cast = with_norms(llama(), at(FIRST, gain=gain))
     assert [each[0] for each in told(llama(), cast)] == ["gain"]
     half = replace(cast, subject=replace(cast.subject, dtype="float16"))
-    comparison = compare(llama(), half)
+    comparison = compare_reports(llama(), half)
     assert comparison.differences == ()
     assert comparison.dtype == "float16"
 
 
 def test_the_same_at_all_sites_is_one_difference() -> None:
     every = with_norms(llama(), lambda each: replace(each, eps=1e-6))
-    (difference,) = compare(llama(), every).differences
+    (difference,) = compare_reports(llama(), every).differences
     assert len(difference.a) == 9
     assert difference.message == (
         "epsilon is 1e-05 in A and 1e-06 in B at all 9 norms, first at "
@@ -166,8 +166,8 @@ def test_causes_come_in_the_order_of_the_forward() -> None:
     other = with_norms(other, at(early, gain=replace(GAIN, max_abs=3.0)))
     other = with_norms(other, at("model.norm", kind="layernorm"))
     assert [each[2][0] for each in told(llama(), other)] == [early, late, "model.norm"]
-    assert compare(llama(), other).headline.startswith(f"the gain differs at {early}")
-    assert "(and 2 more differences)" in compare(llama(), other).headline
+    assert compare_reports(llama(), other).headline.startswith(f"the gain differs at {early}")
+    assert "(and 2 more differences)" in compare_reports(llama(), other).headline
 
 
 class TestTheStream:
@@ -178,7 +178,7 @@ class TestTheStream:
     def test_where_it_parts(self) -> None:
         size = llama().measurements.stream[self.SITE].out_norm.median
         other = with_stream(llama(), **{self.SITE: add_measurement(1.01 * size, 0.5)})
-        part = compare(llama(), other).parting
+        part = compare_reports(llama(), other).first_divergence
         assert part is not None
         assert (part.a, part.b) == (self.SITE, self.SITE)
         assert part.out == pytest.approx(0.01)
@@ -187,13 +187,13 @@ class TestTheStream:
         seen = llama().measurements.stream[self.SITE]
         longest = replace(seen.out_norm, max=1.1 * seen.out_norm.max)
         other = with_stream(llama(), **{self.SITE: replace(seen, out_norm=longest)})
-        part = compare(llama(), other).parting
+        part = compare_reports(llama(), other).first_divergence
         assert part is not None
         assert (part.a, part.where) == (self.SITE, "out")
         assert part.error == part.out == pytest.approx(0.1)
         near = replace(seen.out_norm, max=(1 + 1e-4) * seen.out_norm.max)
         other = with_stream(llama(), **{self.SITE: replace(seen, out_norm=near)})
-        assert compare(llama(), other).parting is None
+        assert compare_reports(llama(), other).first_divergence is None
 
     def test_a_multiple_is_called_one(self) -> None:
         seen = llama().measurements.stream[self.SITE]
@@ -205,26 +205,26 @@ class TestTheStream:
         )
         out = replace(seen.out_norm, median=1.2 * seen.out_norm.median)
         other = with_stream(llama(), **{self.SITE: replace(seen, branch_norm=branch, out_norm=out)})
-        (difference,) = compare(llama(), other).differences
+        (difference,) = compare_reports(llama(), other).differences
         assert difference.kind == "stream-factor"
         assert difference.message == f"the branch of {self.SITE} is 3 times as large in B as in A"
 
     def test_of_one_that_is_not_finite(self) -> None:
         lost = add_measurement(INF, max_abs=INF)
-        comparison = compare(llama(), with_stream(llama(), **{self.SITE: lost}))
+        comparison = compare_reports(llama(), with_stream(llama(), **{self.SITE: lost}))
         assert [d.kind for d in comparison.differences] == ["non-finite", "stream"]
-        assert comparison.parting is not None
-        assert comparison.parting.out == INF
-        turned = compare(with_stream(llama(), **{self.SITE: lost}), llama())
+        assert comparison.first_divergence is not None
+        assert comparison.first_divergence.out == INF
+        turned = compare_reports(with_stream(llama(), **{self.SITE: lost}), llama())
         assert "the stream of A is not finite" in turned.differences[0].message
         both = with_stream(llama(), **{self.SITE: lost})
-        assert compare(both, both).differences == ()
+        assert compare_reports(both, both).differences == ()
 
     def test_other_texts_are_not_compared(self) -> None:
         other = llama()
         probe = replace(other.subject.probe, texts=("a", "b", "d"))
         other = replace(other, subject=replace(other.subject, probe=probe))
-        comparison = compare(llama(), other)
+        comparison = compare_reports(llama(), other)
         assert (comparison.basis, comparison.stream) == ("structure", ())
         assert "A was run on 3 sequences" in str(comparison.note)
 
@@ -234,22 +234,22 @@ class TestTheStream:
             probe = replace(report.subject.probe, digest=digest, **fields)
             return replace(report, subject=replace(report.subject, probe=probe))
 
-        assert compare(of("a"), of("a", texts=())).basis == "summaries"
-        assert compare(of("a"), of("b")).basis == "structure"
+        assert compare_reports(of("a"), of("a", texts=())).basis == "summaries"
+        assert compare_reports(of("a"), of("b")).basis == "structure"
 
 
 class TestLayers:
     """Stacks of different depth."""
 
     def test_the_first_ones_are_compared_where_nothing_tells_them_apart(self) -> None:
-        comparison = compare(llama(4), llama(6))
+        comparison = compare_reports(llama(4), llama(6))
         assert [d.kind for d in comparison.differences] == ["layers"]
         assert "4 layers in A and 6 in B: layers 4, 5 of B without" in comparison.headline
         assert len(comparison.stream) == 8
 
     def test_another_number_of_adds_is_told_beside_them(self) -> None:
         other = with_stack(llama(6), residual_adds_per_layer=1)
-        messages = [d.message for d in compare(llama(4), other).differences]
+        messages = [d.message for d in compare_reports(llama(4), other).differences]
         assert messages[1] == "each layer of model.layers has 2 residual adds in A and 1 in B"
 
     def test_other_models(self) -> None:
@@ -282,7 +282,7 @@ class TestMovedLayers:
         return replace(report, measurements=measurements)
 
     def said(self, a: Report, b: Report) -> list[tuple[str, str]]:
-        return [(d.kind, d.message.partition(" at ")[0]) for d in compare(a, b).differences]
+        return [(d.kind, d.message.partition(" at ")[0]) for d in compare_reports(a, b).differences]
 
     def test_a_swap_is_told_once(self) -> None:
         a, b = self.of(1, 2, 3, 4), self.of(1, 4, 3, 2)
@@ -304,7 +304,7 @@ class TestMovedLayers:
         assert found == [("weights", "the weights on the branch differ")]
 
     def test_a_layer_in_the_middle_that_is_gone(self) -> None:
-        comparison = compare(self.of(1, 2, 3, 4), self.of(1, 3, 4))
+        comparison = compare_reports(self.of(1, 2, 3, 4), self.of(1, 3, 4))
         (difference,) = comparison.differences[:1]
         assert difference.message == (
             "model.layers has 4 layers in A and 3 in B: layer 1 of A without counterpart, lined up "
@@ -318,7 +318,7 @@ class TestMovedLayers:
         a, b = self.of(1, 2), self.of(1, 2)
         held = b.measurements.branch_weights
         held["model.layers.1/add#1"] = replace(held["model.layers.1/add#1"], sum=0.3)
-        (difference,) = compare(a, b).differences
+        (difference,) = compare_reports(a, b).differences
         assert difference.a == ("model.layers.1/add#1",)
         assert difference.message.endswith("(their sum is 0.2 in A, 0.3 in B)")
 
@@ -342,14 +342,14 @@ def test_what_became_of_the_findings() -> None:
     unclear = finding("ND501", FIRST)
     a = replace(llama(), findings=(known, gone, worse, unclear))
     b = replace(llama(), findings=(known, replace(worse, value=20.0), new))
-    skip = Skip(code="ND501", name="x", why="not measured")
+    skip = SkippedRule(code="ND501", name="x", why="not measured")
     b = replace(b, rules=replace(b.rules, skipped=(skip,)))
-    comparison = compare(a, b)
+    comparison = compare_reports(a, b)
     found = [(each.state, each.finding.code) for each in comparison.changes]
     assert found == [("worse", "ND304"), ("new", "ND401"), ("gone", "ND302")]
-    assert comparison.unjudged == (skip,)
-    assert comparison.severities == {"warning", "error"}
-    assert compare(b, a).severities == {"warning"}
+    assert comparison.skipped_rules == (skip,)
+    assert comparison.changed_severities == {"warning", "error"}
+    assert compare_reports(b, a).changed_severities == {"warning"}
 
 
 def test_findings_follow_their_sites_into_other_names() -> None:
@@ -367,9 +367,9 @@ def test_findings_follow_their_sites_into_other_names() -> None:
 
         from normdiag.report import v1
 
-        return v1._adapter(Report).validate_python(rename(text))
+        return v1._type_adapter(Report).validate_python(rename(text))
 
-    comparison = compare(llama(), renamed(llama()))
+    comparison = compare_reports(llama(), renamed(llama()))
     assert comparison.paired_by == "position"
     assert comparison.differences == comparison.changes == ()
     assert comparison.stream[3].b == "ported.h.1/add#1"
@@ -377,7 +377,7 @@ def test_findings_follow_their_sites_into_other_names() -> None:
 
 def test_a_report_without_structure_is_refused() -> None:
     with pytest.raises(UsageError, match=r"B \(\./quantised\) has no structure"):
-        compare(llama(), reports.weights_only())
+        compare_reports(llama(), reports.weights_only())
 
 
 def test_a_norm_of_no_stack_is_paired_by_its_name() -> None:

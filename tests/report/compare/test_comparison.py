@@ -10,27 +10,30 @@ import pytest
 
 from normdiag.errors import ReportError
 from normdiag.report import schema, v1
-from normdiag.report.compare.compare import compare
+from normdiag.report.compare.compare import compare_reports
 from normdiag.report.compare.comparison import Comparison
-from normdiag.report.saved import load
+from normdiag.report.saved import load_saved
 from tests.hostile import broken
 from tests.reports import bert, llama
 
 
 def comparisons() -> list[Comparison]:
     return [
-        compare(a, b) for a, b in ((llama(), llama()), (llama(3), bert()), (llama(2), broken()))
+        compare_reports(a, b)
+        for a, b in ((llama(), llama()), (llama(3), bert()), (llama(2), broken()))
     ]
 
 
 def test_the_committed_schema_is_the_generated_one() -> None:
     """Write it anew with schema.COMPARISON.write_text(schema.generate_comparison())."""
-    assert schema.COMPARISON.read_text(encoding="utf-8") == schema.generate_comparison()
+    assert (
+        schema.COMPARISON_SCHEMA.read_text(encoding="utf-8") == schema.generate_comparison_schema()
+    )
 
 
 @pytest.mark.parametrize("made", comparisons())
 def test_comparisons_keep_to_the_schema(made: Comparison) -> None:
-    document = json.loads(schema.COMPARISON.read_text(encoding="utf-8"))
+    document = json.loads(schema.COMPARISON_SCHEMA.read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(document)
     jsonschema.Draft202012Validator(document).validate(made.to_dict())
 
@@ -38,14 +41,14 @@ def test_comparisons_keep_to_the_schema(made: Comparison) -> None:
 @pytest.mark.parametrize("made", comparisons())
 def test_what_is_saved_comes_back(tmp_path: Path, made: Comparison) -> None:
     made.save(tmp_path / "saved.json")
-    back = load(tmp_path / "saved.json")
+    back = load_saved(tmp_path / "saved.json")
     assert isinstance(back, Comparison)
-    assert v1.dumps(back) == v1.dumps(made)
+    assert v1.dump_record(back) == v1.dump_record(made)
 
 
 def test_a_damaged_one_is_refused(tmp_path: Path) -> None:
-    document = compare(llama(), llama()).to_dict()
+    document = compare_reports(llama(), llama()).to_dict()
     del document["differences"]
     (tmp_path / "damaged.json").write_text(json.dumps(document), encoding="utf-8")
     with pytest.raises(ReportError, match="differences"):
-        load(tmp_path / "damaged.json")
+        load_saved(tmp_path / "damaged.json")

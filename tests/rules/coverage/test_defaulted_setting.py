@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from normdiag.evidence.subject import OmittedSetting, Loading
+from normdiag.evidence.subject import Loading, OmittedSetting
 from tests.rules.builders import evidence, found, judged, one
 
 LOST = OmittedSetting(

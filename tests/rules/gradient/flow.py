@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.gradients import Clipping, Gradients, Loss, GradientTrend
+from normdiag.evidence.gradients import Clipping, Gradients, GradientTrend, Loss
 from tests.rules.builders import STACK, adds, evidence, stack
 
 

@@ -45,7 +45,10 @@ def test_the_rest_is_clipped_too() -> None:
         dominated(0.9999, at=20.0),  # a fifth, and the rest alone not at all: 5 times
         dominated(0.9999, loss=Loss(kind="random-projection", value=0.1, tokens=9)),
         flowing(groups={GROUP: 1.0}, global_norm=1e6),
-        flowing(global_norm=math.nan, clipping=Clipping(max_norm=1.0, factor=math.nan, dominant_group=None)),
+        flowing(
+            global_norm=math.nan,
+            clipping=Clipping(max_norm=1.0, factor=math.nan, dominant_group=None),
+        ),
         flowing(global_norm=None, clipping=None, groups={}),
     ],
 )

@@ -24,7 +24,9 @@ def test_a_single_add_is_told_for_information() -> None:
 
 def test_the_worst_comes_first() -> None:
     seen = made(
-        run="bfloat16", half={"absorbed_updates": at(1, value=0.8) | at(2, value=0.95)}, stored="bfloat16"
+        run="bfloat16",
+        half={"absorbed_updates": at(1, value=0.8) | at(2, value=0.95)},
+        stored="bfloat16",
     )
     finding = one(seen, "ND703")
     assert finding.ids == ("layers.2/add#0", "layers.1/add#0")
