@@ -30,16 +30,15 @@ def find_float32_peak(model: nn.Module, batch: Batch) -> StreamMaximum | None:
         return None
     try:
         wide_model, wide_batch = deepcopy(model).float(), map_input_tensors(batch, _widen_tensor)
-        forward = run_forward(
-            wide_model, wide_batch, MeasuredQuantities(norms=False), RowSampling(1)
-        )
+        quantities = MeasuredQuantities(norms=False, peaks=False)
+        forward = run_forward(wide_model, wide_batch, quantities, RowSampling(1))
     except (NormdiagError, RuntimeError):  # what cannot be copied or cast
         return None
-    streams = SiteStatistics.of(forward, batch.rows).add_streams
-    peaks = {name: s.largest[0] for name, s in streams.items() if s.largest is not None}
+    adds = SiteStatistics.from_pass(forward, batch.rows).adds
+    peaks = {id: s.largest.value for id, s in streams.items() if s.largest.value is not None}
     if not peaks or not forward.is_finite:
         return None
-    site = max(peaks, key=lambda name: peaks[name])
+    site = max(peaks, key=lambda id: peaks[id])
     return StreamMaximum(site=site, max_abs=peaks[site])
 
 
