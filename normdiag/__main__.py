@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 
 INTERRUPTED = 128 + 2
-"""What a shell reports for a program that Ctrl-C ends."""
+"""The exit code that a shell reports for a program that Ctrl-C ends."""
 
 
 def main() -> None:
-    """Run the command line; the exit code is the process's."""
+    """Run the command line, and exit with its exit code."""
     try:
         from normdiag.cli.app import app
 
         app(prog_name="normdiag")
     except KeyboardInterrupt:
-        # While still importing: from then on the command line itself answers.
+        # During the imports; later the command line itself handles it.
         sys.exit(INTERRUPTED)
 
 

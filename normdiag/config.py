@@ -14,9 +14,8 @@
     [thresholds.epsilon-dominates]
     eps_share = 0.05
 
-A value of the wrong type and a key that nobody reads are errors: a setting that is silently
-dropped is a gate that silently stands open. Remote code cannot be allowed here, since settings
-are found by searching upward from the current directory.
+The keys are the options that are declared `in_settings`, with the same limits. An unknown key and a
+value of the wrong type are errors: a gate with a misspelled key would never fail.
 """
 
 from __future__ import annotations
@@ -30,66 +29,58 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from normdiag.errors import UsageError
-from normdiag.findings import SEVERITIES
+from normdiag.option_group import DeclaredOption, declared_options
+from normdiag.options import (
+    CheckOptions,
+    InputOptions,
+    JudgingOptions,
+    LoadingOptions,
+    MeasuringOptions,
+)
 
 T = TypeVar("T")
 
-FAIL_ON = (*SEVERITIES, "never")
-DTYPES = ("float64", "float32", "float16", "bfloat16")
+KEYS: Mapping[str, DeclaredOption] = {
+    declared.name: declared
+    for group in (JudgingOptions, CheckOptions, MeasuringOptions, InputOptions, LoadingOptions)
+    for declared in declared_options(group)
+    if declared.option.in_settings
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a settings file says. None: it does not say, and the command's own default holds."""
+    """The content of a settings file."""
 
     path: Path | None = None
-    """The file that was read; None where there is none."""
-    select: tuple[str, ...] | None = None
-    """Codes, names or prefixes of the rules to judge by."""
-    ignore: Mapping[str, str] = field(default_factory=dict)
-    """Code, name or prefix -> the reason why it is ignored ("" where none is given)."""
-    fail_on: str | None = None
-    """The severity from which `normdiag check` fails."""
-    require_complete: bool | None = None
-    max: Mapping[str, float] = field(default_factory=dict)
-    """Path into the report -> what its worst value must not be above."""
-    min: Mapping[str, float] = field(default_factory=dict)
-    """Path into the report -> what its worst value must not be below."""
-    margin: float | None = None
-    """The share by which a value may be past that of the baseline."""
-    thresholds: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Rule code or name -> threshold -> value."""
-    measure: tuple[str, ...] | None = None
-    clip: float | None = None
-    """The global norm at which gradients are clipped."""
-    texts: Path | None = None
-    """The file of probe texts, resolved against the settings file."""
-    device: str | None = None
-    dtype: str | None = None
-    seed: int | None = None
+    """None: there is no settings file."""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Option -> its value, for the keys in the file. `texts` is the path of the file of texts."""
+    ignore_reasons: Mapping[str, str] = field(default_factory=dict)
+    """Code, name or prefix of an ignored rule -> the reason, where one is given."""
 
 
-def find(directory: Path) -> Settings:
-    """The settings of the nearest directory, from `directory` upward, that has any.
+def find_settings(directory: Path) -> Settings:
+    """Read the settings of the nearest directory, from `directory` upward, that has any.
 
     `normdiag.toml` is preferred to the `pyproject.toml` beside it; a `pyproject.toml` without
-    `[tool.normdiag]` is passed over. Raises UsageError, see `read`.
+    `[tool.normdiag]` is skipped. Raises UsageError, see `read_settings`.
     """
     for folder in (directory, *directory.parents):
         for name in ("normdiag.toml", "pyproject.toml"):
             path = folder / name
-            if path.is_file() and (settings := read(path)) is not None:
+            if path.is_file() and (settings := read_settings(path)) is not None:
                 return settings
     return Settings()
 
 
-def read(path: Path) -> Settings | None:
-    """The settings in `path`; None where it is a `pyproject.toml` that has none.
+def read_settings(path: Path) -> Settings | None:
+    """Read the settings in `path`; None for a `pyproject.toml` without any.
 
     Raises UsageError with the file, the key and the value: unreadable file, broken TOML, unknown
-    key, wrong type, a threshold that is not finite.
+    key, wrong type, a value out of range.
     """
-    table: Any = _toml(path)
+    table: Any = _read_toml(path)
     if path.name == "pyproject.toml":
         tool = table.get("tool", {})
         if not isinstance(tool, dict) or "normdiag" not in tool:
@@ -100,10 +91,18 @@ def read(path: Path) -> Settings | None:
                 f"{path}: tool.normdiag must be a table, not {table!r}",
                 "write it as [tool.normdiag]",
             )
-    return Settings(path=path, **{key: _value(path, key, given) for key, given in table.items()})
+    values = {key: _read_value(path, key, value) for key, value in table.items()}
+    reasons = table.get("ignore")
+    return Settings(
+        path=path,
+        values=values,
+        ignore_reasons={code: text for code, text in reasons.items() if text}
+        if isinstance(reasons, dict)
+        else {},
+    )
 
 
-def _toml(path: Path) -> dict[str, Any]:
+def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -111,150 +110,132 @@ def _toml(path: Path) -> dict[str, Any]:
             f"cannot read {path}: {error.strerror}", "make it readable, or remove it"
         ) from error
     except ValueError as error:  # broken TOML, text that is not UTF-8, an endless integer
-        raise UsageError(f"{path} is not TOML: {error}", "correct it at that place") from error
+        raise UsageError(f"{path} is not valid TOML: {error}", "correct it there") from error
 
 
-def _value(path: Path, key: str, given: object) -> Any:
-    reader = READERS.get(key)
-    if reader is None:
-        close = get_close_matches(key, READERS, n=1)
-        meant = f"did you mean {close[0]}? " if close else ""
+def _read_value(path: Path, key: str, value: object) -> Any:
+    declared = KEYS.get(key)
+    if declared is None:
+        close = get_close_matches(key, KEYS, n=1)
+        suggestion = f"did you mean {close[0]}? " if close else ""
         raise UsageError(
-            f"{path}: unknown key {key!r}", f"{meant}known keys: {', '.join(sorted(READERS))}"
+            f"{path}: unknown key {key!r}", f"{suggestion}known keys: {', '.join(sorted(KEYS))}"
         )
     try:
-        value = reader(given)
-    except _WrongValue as error:
-        raise UsageError(f"{path}: {key}{error.where} = {error.given!r}", error.wanted) from error
-    return path.parent / value if isinstance(value, Path) else value
+        parsed = _parse_value(declared, value)
+    except _InvalidValue as error:
+        raise UsageError(
+            f"{path}: invalid setting: {key}{error.subkey} = {error.value!r}",
+            f"it must be {error.valid}",
+        ) from error
+    except UsageError as error:
+        raise UsageError(
+            f"{path}: invalid setting: {key} = {value!r}: {error.what}", error.hint
+        ) from error
+    return path.parent / parsed if isinstance(parsed, Path) else parsed
 
 
-class _WrongValue(Exception):
-    """A value that a key cannot have; `where` is the rest of the key, below the top level."""
+class _InvalidValue(Exception):
+    """A value that a key cannot have; `subkey` is the rest of the key, below the top level."""
 
-    def __init__(self, given: object, wanted: str, where: str = "") -> None:
-        super().__init__(wanted)
-        self.given, self.wanted, self.where = given, wanted, where
-
-
-def _exactly(kind: type[T], wanted: str) -> Callable[[object], T]:
-    def reader(given: object) -> T:
-        # bool is an int to isinstance, and `seed = true` is nobody's intention.
-        if type(given) is not kind:
-            raise _WrongValue(given, wanted)
-        return given
-
-    return reader
+    def __init__(self, value: object, valid: str, subkey: str = "") -> None:
+        super().__init__(valid)
+        self.value, self.valid, self.subkey = value, valid, subkey
 
 
-_text = _exactly(str, "it must be a string")
-_flag = _exactly(bool, "it must be true or false")
+def _parse_value(declared: DeclaredOption, value: object) -> Any:
+    option = declared.option
+    if not option.choices:
+        reader = _parse_ignore if declared.name == "ignore" else _PARSERS[declared.value_type]
+        value = reader(value)
+    valid = option.describe_valid_value(value)
+    if valid is not None:
+        raise _InvalidValue(value, valid)
+    return value if option.parse is None else option.parse(value)
 
 
-def _seed(given: object) -> int:
-    seed = _exactly(int, "it must be a whole number")(given)
-    if not 0 <= seed < 2**63:
-        raise _WrongValue(given, "it must be between 0 and 2^63 - 1")
-    return seed
+def _exact_type(kind: type[T], valid: str) -> Callable[[object], T]:
+    def parse(value: object) -> T:
+        # Exactly: bool is an int to isinstance, and `seed = true` is a mistake.
+        if type(value) is not kind:
+            raise _InvalidValue(value, valid)
+        return value
+
+    return parse
 
 
-def _choice(*choices: str) -> Callable[[object], str]:
-    def reader(given: object) -> str:
-        if given not in choices:
-            raise _WrongValue(given, f"it must be one of {', '.join(choices)}")
-        return str(given)
-
-    return reader
+_parse_text = _exact_type(str, "a string")
 
 
-def _texts(given: object) -> Path:
-    return Path(_text(given))
+def _parse_path(value: object) -> Path:
+    return Path(_parse_text(value))
 
 
-def _names(given: object) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(item, str) for item in given):
-        raise _WrongValue(given, "it must be a list of strings")
-    return tuple(given)
+def _parse_names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise _InvalidValue(value, "a list of strings")
+    return tuple(value)
 
 
-def _ignore(given: object) -> dict[str, str]:
-    """A list of codes, or a table of code -> reason."""
-    if isinstance(given, dict):
-        for code, reason in given.items():
-            if not isinstance(reason, str):
-                raise _WrongValue(reason, "the reason must be a string", f".{code}")
-        return dict(given)
-    return dict.fromkeys(_names(given), "")
+def _parse_ignore(value: object) -> tuple[str, ...]:
+    """Codes from a list, or from a table of code -> reason."""
+    if not isinstance(value, dict):
+        return _parse_names(value)
+    for code, reason in value.items():
+        if not isinstance(reason, str):
+            raise _InvalidValue(reason, "a string, the reason", f".{code}")
+    return tuple(value)
 
 
-def _thresholds(given: object) -> dict[str, dict[str, float]]:
-    if not isinstance(given, dict):
-        raise _WrongValue(given, "it must be a table: [thresholds.RULE]")
-    return {rule: _rule_thresholds(rule, limits) for rule, limits in given.items()}
+def _parse_thresholds(value: object) -> dict[str, dict[str, float]]:
+    if not isinstance(value, dict):
+        raise _InvalidValue(value, "a table: [thresholds.RULE]")
+    return {rule: _parse_rule_thresholds(rule, limits) for rule, limits in value.items()}
 
 
-def _rule_thresholds(rule: str, given: object) -> dict[str, float]:
-    if not isinstance(given, dict):
-        raise _WrongValue(given, "it must be a table of threshold = number", f".{rule}")
-    return {name: _finite(f".{rule}.{name}", value) for name, value in given.items()}
+def _parse_rule_thresholds(rule: str, value: object) -> dict[str, float]:
+    if not isinstance(value, dict):
+        raise _InvalidValue(value, "a table of threshold = number", f".{rule}")
+    return {name: _parse_number(number, f".{rule}.{name}") for name, number in value.items()}
 
 
-def _bounds(given: object) -> dict[str, float]:
+def _parse_bounds(value: object) -> dict[str, float]:
     """Path -> number. TOML makes nested tables of the dots of a key that is not in quotes."""
-    if not isinstance(given, dict):
-        raise _WrongValue(given, 'it must be a table of "path" = number')
-    return dict(_flat(given, ""))
+    if not isinstance(value, dict):
+        raise _InvalidValue(value, 'a table of "path" = number')
+    return dict(_flatten_table(value, ""))
 
 
-def _flat(table: dict[str, Any], before: str) -> Iterator[tuple[str, float]]:
+def _flatten_table(table: dict[str, Any], prefix: str) -> Iterator[tuple[str, float]]:
     for key, value in table.items():
-        path = f"{before}.{key}".lstrip(".")
+        path = f"{prefix}.{key}".lstrip(".")
         if isinstance(value, dict):
-            yield from _flat(value, path)
+            yield from _flatten_table(value, path)
         else:
-            yield path, _finite(f".{path}", value)
+            yield path, _parse_number(value, f".{path}")
 
 
-def _margin(given: object) -> float:
-    margin = _finite("", given)
-    if margin < 0:
-        raise _WrongValue(given, "it must be 0 or more: 0.1 lets a value get worse by a tenth")
-    return margin
-
-
-def _clip(given: object) -> float:
-    clip = _finite("", given)
-    if clip <= 0:
-        raise _WrongValue(given, "it must be above 0: the global norm at which training clips")
-    return clip
-
-
-def _finite(where: str, given: object) -> float:
-    wanted = "it must be a finite number"
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        raise _WrongValue(given, wanted, where)
+def _parse_number(value: object, subkey: str = "") -> float:
+    valid = "a finite number"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _InvalidValue(value, valid, subkey)
     try:
-        value = float(given)
+        number = float(value)
     except OverflowError as error:  # an integer beyond every float
-        raise _WrongValue(given, wanted, where) from error
-    if not math.isfinite(value):
-        raise _WrongValue(given, wanted, where)
-    return value
+        raise _InvalidValue(value, valid, subkey) from error
+    if not math.isfinite(number):
+        raise _InvalidValue(value, valid, subkey)
+    return number
 
 
-READERS: Mapping[str, Callable[[object], Any]] = {
-    "select": _names,
-    "ignore": _ignore,
-    "fail_on": _choice(*FAIL_ON),
-    "require_complete": _flag,
-    "max": _bounds,
-    "min": _bounds,
-    "margin": _margin,
-    "thresholds": _thresholds,
-    "measure": _names,
-    "clip": _clip,
-    "texts": _texts,
-    "device": _text,
-    "dtype": _choice(*DTYPES),
-    "seed": _seed,
+_PARSERS: Mapping[Any, Callable[[object], Any]] = {
+    str: _parse_text,
+    bool: _exact_type(bool, "true or false"),
+    int: _exact_type(int, "a whole number"),
+    float: _parse_number,
+    Path: _parse_path,
+    tuple[str, ...]: _parse_names,
+    Mapping[str, float]: _parse_bounds,
+    Mapping[str, Mapping[str, float]]: _parse_thresholds,
 }
+"""Type of a declared option -> its parser."""

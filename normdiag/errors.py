@@ -1,9 +1,9 @@
-"""What can go wrong, as a tree. Every error says what failed, why, and what to do.
+"""The tree of errors with their exit codes. Each states what failed, why, and what to do.
 
-NormdiagError            5  a fault of normdiag itself
-├── UsageError           2  an option or a setting that cannot be meant
+NormdiagError            5  internal error of normdiag
+├── UsageError           2  an invalid option or setting
 ├── TargetError          3  the target cannot be loaded or run
-│   ├── LoadError           no model came out of it
+│   ├── LoadError           no model could be built of it
 │   └── RunError            the model does not run on the given inputs
 ├── IncompleteError      4  evidence is missing under --require-complete
 └── ReportError          3  a saved report cannot be read
@@ -26,7 +26,7 @@ class ExitCode(IntEnum):
 
 
 class NormdiagError(Exception):
-    """Base of all errors. `what` failed (with its value), `hint` says what to do about it."""
+    """Base of all errors: `what` failed, with its value; `hint` says what to do."""
 
     exit_code = ExitCode.INTERNAL
 
@@ -37,7 +37,7 @@ class NormdiagError(Exception):
 
 
 class UsageError(NormdiagError):
-    """An option or a setting that cannot be meant."""
+    """An invalid option or setting."""
 
     exit_code = ExitCode.USAGE
 
@@ -49,7 +49,7 @@ class TargetError(NormdiagError):
 
 
 class LoadError(TargetError):
-    """No model came out of the target."""
+    """No model could be built of the target."""
 
 
 class RunError(TargetError):
@@ -57,7 +57,7 @@ class RunError(TargetError):
 
 
 class IncompleteError(NormdiagError):
-    """Evidence is missing and the caller asked for all of it."""
+    """Evidence is missing, and the caller requires all of it."""
 
     exit_code = ExitCode.INCOMPLETE
 

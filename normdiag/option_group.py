@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from functools import cache
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 from normdiag.errors import UsageError
@@ -67,7 +66,8 @@ class OptionGroup:
             value = getattr(self, declared.name)
             valid = None if value is None else declared.option.describe_valid_value(value)
             if valid is not None:
-                raise UsageError(f"invalid option: {declared.name} = {value!r}", f"it must be {valid}")
+                what = f"invalid option: {declared.name} = {value!r}"
+                raise UsageError(what, f"it must be {valid}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,6 @@ class DeclaredOption:
         return f"--{self.name.replace('_', '-')}" if flag is None else flag
 
 
-@cache
 def declared_options(group: type[OptionGroup]) -> tuple[DeclaredOption, ...]:
     """List the options of `group` in the order of its fields."""
     hints = get_type_hints(group, include_extras=True)

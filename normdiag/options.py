@@ -121,16 +121,16 @@ class InputOptions(SeedOptions):
     texts: Annotated[
         tuple[str, ...] | None,
         Option(
-            metavar="FILE",
-            value_type=Path,
-            help='Texts to run: one per line, or .jsonl with "text" on each line.',
-            in_settings=True,
-        ),
-        Option(
             flag="--text",
             metavar="TEXT",
             value_type=list[str],
             help="Text to run; - reads stdin. May be repeated.",
+        ),
+        Option(
+            metavar="FILE",
+            value_type=Path,
+            help='Texts to run: one per line, or .jsonl with "text" on each line.',
+            in_settings=True,
         ),
     ] = None
     ids: Annotated[

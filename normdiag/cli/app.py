@@ -1,4 +1,4 @@
-"""The command line. The one place where an error becomes a message and an exit code."""
+"""The command line, which turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ import typer
 
 from normdiag import __version__
 from normdiag.cli.check import check
-from normdiag.cli.commandline import Commands
+from normdiag.cli.command_classes import CommandGroup, SectionedCommand
 from normdiag.cli.compare import compare
-from normdiag.cli.gather import flat
-from normdiag.cli.help import Sectioned
 from normdiag.cli.inspect import inspect
-from normdiag.cli.messages import hanging, say
+from normdiag.cli.messages import indent_continuation, write_message
+from normdiag.cli.option_groups import expand_option_groups
 from normdiag.cli.render import render
 from normdiag.cli.rules import rules
 from normdiag.cli.schema import schema
@@ -35,7 +34,7 @@ INTERRUPTED = 128 + 2
 BROKEN_PIPE = 128 + 13
 
 app = typer.Typer(
-    cls=Commands,
+    cls=CommandGroup,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -53,79 +52,83 @@ def _print_version(wanted: bool) -> None:
 def normdiag(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print it."),
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Diagnose the norms and the residual stream of transformer checkpoints.
 
-    stdout is the report and nothing else; progress, warnings and a summary line go to stderr.
+    The report goes to stdout; progress, warnings and a summary line go to stderr.
 
     Exit codes: 0 passed; 1 a finding reached --fail-on; 2 usage or settings; 3 the target cannot
-    be loaded or run; 4 evidence is incomplete under --require-complete; 5 a fault of normdiag.
+    be loaded or run; 4 incomplete evidence under --require-complete; 5 internal error of normdiag.
     """
 
 
-def _answering(command: Command) -> Command:
-    """`command`, with whatever goes wrong in it said on stderr and turned into an exit code."""
+def _handle_errors(command: Command) -> Command:
+    """Wrap `command` so that an error becomes a message on stderr and an exit code."""
 
     @wraps(command)
-    def answered(**given: Any) -> None:
+    def run_command(**values: Any) -> None:
         try:
             try:
-                command(**given)
+                command(**values)
             finally:
-                _flush()
+                _flush_stdout()
         except typer.Exit:
             raise
         except (Exception, KeyboardInterrupt) as error:
-            debug = bool(given.get("verbose")) or "NORMDIAG_DEBUG" in os.environ
-            raise typer.Exit(_answer(error, debug)) from error
+            debug = bool(values.get("verbose")) or "NORMDIAG_DEBUG" in os.environ
+            raise typer.Exit(_report_error(error, debug)) from error
 
-    return answered
+    return run_command
 
 
-def _answer(error: BaseException, debug: bool) -> int:
-    """Say what went wrong; return the exit code for it."""
+def _report_error(error: BaseException, debug: bool) -> int:
+    """Write what failed to stderr; return the exit code."""
     match error:
         case NormdiagError():
-            hint = "" if error.hint is None else f"\nhint: {hanging(error.hint)}"
-            say(f"error: {hanging(error.what)}{hint}")
+            hint = "" if error.hint is None else f"\nhint: {indent_continuation(error.hint)}"
+            write_message(f"error: {indent_continuation(error.what)}{hint}")
             return error.exit_code
         case KeyboardInterrupt():
-            say("interrupted")
+            write_message("interrupted")
             return INTERRUPTED
         case BrokenPipeError():
             _abandon_stdout()
             return BROKEN_PIPE
         case OSError(errno=errno.ENOSPC | errno.EDQUOT):
             _abandon_stdout()
-            say(f"error: the report is not whole: {error.strerror}\nhint: make room first")
+            write_message(
+                f"error: the report is incomplete: {error.strerror}\nhint: free some disk space"
+            )
             return ExitCode.USAGE
         case _:
-            _say_fault(error, debug)
+            _report_internal_error(error, debug)
             return ExitCode.INTERNAL
 
 
-def _flush() -> None:
-    # None where the parent process has closed stdout: then no report is wanted.
+def _flush_stdout() -> None:
+    # None where the parent process has closed stdout: then nobody reads the report.
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def _abandon_stdout() -> None:
-    """Give up on stdout, whose reader or room is gone; else the last flush of Python complains."""
+    """Point stdout at the null device, or Python's flush at exit fails on it again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _say_fault(error: BaseException, debug: bool) -> None:
+def _report_internal_error(error: BaseException, debug: bool) -> None:
     if debug:
-        say("".join(traceback.format_exception(error)))
+        write_message("".join(traceback.format_exception(error)))
     line = "".join(traceback.format_exception_only(error)).strip()
-    fault = "This is a fault of normdiag, not of your target. Please report it."
-    say(f"error: {hanging(line)}\n{fault}")
+    blame = "This is an internal error of normdiag, not of your target. Please report it."
+    write_message(f"error: {indent_continuation(line)}\n{blame}")
     if not debug:
-        say("hint: set NORMDIAG_DEBUG=1 to see where it happened")
+        write_message("hint: set NORMDIAG_DEBUG=1 for the traceback")
 
 
 for command in COMMANDS:
-    app.command(cls=Sectioned)(_answering(flat(command)))
+    app.command(cls=SectionedCommand)(_handle_errors(expand_option_groups(command)))

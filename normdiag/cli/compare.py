@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
-from normdiag.cli.options import Comparing, FailOn, Judging, Output, TargetOrReport
-from normdiag.errors import ExitCode, IncompleteError, UsageError
-from normdiag.findings import SEVERITIES
-
-if TYPE_CHECKING:
-    from normdiag.report.compare.comparison import Comparison
+from normdiag.cli.options import Gating, Judging, Observation, Output, SecondTarget, TargetOrReport
+from normdiag.errors import UsageError
 
 
 def compare(
     context: typer.Context,
     a: TargetOrReport,
     b: TargetOrReport,
-    comparing: Comparing,
+    observation: Observation,
+    second: SecondTarget,
     judging: Judging,
+    gating: Gating,
     output: Output,
 ) -> None:
-    """Say what differs between two models, and where their streams part.
+    """Compare two models, and find where their residual streams diverge.
 
-    Two models are run on the same inputs, one after the other, and compared value by value; reports
-    by the numbers they hold, which needs no torch. Norms and adds are matched by name or, in
-    ported code, by their place in the data flow. --fail-on error: what two forms of one model
-    never differ in (structure, epsilon, swapped layers), and error findings that are new or worse;
-    warning: other values too. Unless --measure asks for more, stream and norms are measured.
+    Two models are run on the same inputs, one after the other, and compared value by value; saved
+    reports by the numbers in them, without torch. Norms and residual adds are matched by name or,
+    in ported code, by their place in the data flow. --fail-on error: differences that two copies
+    of one model cannot have (structure, epsilon, swapped layers), and error findings that are new
+    or worse; warning: other values too. --measure is stream,norms unless stated.
 
     \b
     normdiag compare ./original ./converted
@@ -36,33 +32,28 @@ def compare(
     normdiag compare org/base org/base --b-adapter ./lora
     normdiag compare step1000.json step2000.json -f markdown
     """
-    from normdiag.cli import request
-    from normdiag.cli.observe import compare_targets
+    from normdiag.cli.exit_codes import exit_on_comparison
+    from normdiag.cli.merge_options import (
+        build_gate_options,
+        merge_options,
+        replace_for_second_target,
+    )
     from normdiag.cli.output import deliver_comparison, require_comparable, require_writable
+    from normdiag.cli.run_pipeline import run_comparison
+    from normdiag.measures import ONE_PASS_MEASURES
 
     require_writable(output)
     require_comparable(output)
-    reports = [each for each in (a, b) if each.endswith(".json")]
-    if len(reports) == 2 and comparing != Comparing():
+    if a.endswith(".json") and b.endswith(".json") and (observation or second):
         raise UsageError(
-            "both are saved reports: nothing is loaded, run or measured again",
-            "drop the options that say how, or give the targets themselves",
+            "both are saved reports: they are not loaded, run or measured again",
+            "drop the options for loading, inputs and measuring, or give the targets themselves",
         )
-    settings = request.settings(judging, output.verbose)
-    settings = request.measuring_quickly(settings, comparing.observing)
-    comparison = compare_targets((a, b), comparing, settings, context)
+    options = merge_options(
+        context, {**observation, **judging}, verbose=output.verbose, measure=ONE_PASS_MEASURES
+    )
+    comparison = run_comparison(
+        (a, b), options, replace_for_second_target(options, second), verbose=output.verbose
+    )
     deliver_comparison(comparison, output)
-    _leave(comparison, judging)
-
-
-def _leave(comparison: Comparison, judging: Judging) -> None:
-    fail_on = judging.fail_on or FailOn.NEVER
-    if fail_on is not FailOn.NEVER:
-        failing = SEVERITIES[SEVERITIES.index(fail_on.value) :]
-        if comparison.severities.intersection(failing):
-            raise typer.Exit(ExitCode.GATE_FAILED)
-    if judging.require_complete and (comparison.note or comparison.unjudged):
-        why = comparison.note or comparison.unjudged[0].why
-        raise IncompleteError(
-            f"not all could be compared ({why})", "give both as targets that run on the same inputs"
-        )
+    exit_on_comparison(comparison, build_gate_options(gating))

@@ -1,103 +1,73 @@
-"""From what was typed and what is set, to the gate of a check and its baseline."""
+"""The gate of `check` and its baseline, from the options."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from normdiag.cli.options import FailOn, Gating
-from normdiag.config import Settings
-from normdiag.errors import UsageError
-from normdiag.report.baseline import MARGIN
-from normdiag.report.bounds import Bound, Side
-from normdiag.report.check import Ignored
+from normdiag.options import CheckOptions, JudgingOptions
+from normdiag.report.bounds import Bound
+from normdiag.report.check import IgnoredRule
 from normdiag.report.gate import Gate
-from normdiag.report.paths import parse
+from normdiag.report.paths import parse_path
 from normdiag.report.report import Report
 from normdiag.report.saved import load_reports
 from normdiag.report.series import Series
-from normdiag.rules.engine import judge
+from normdiag.rules.engine import judge_evidence
 
 
-def gate(gating: Gating, settings: Settings) -> Gate:
-    """What must hold. Raises UsageError for a bound that cannot be meant, before any work."""
-    margin = settings.margin if gating.margin is None else gating.margin
-    if margin is not None and not math.isfinite(margin):
-        raise UsageError(f"--margin {margin} is not finite", "give a share, such as 0.1")
+def build_gate(
+    options: CheckOptions, ignored: Iterable[str], ignore_reasons: Mapping[str, str]
+) -> Gate:
+    """Build the gate. Raises UsageError for a bound whose path no report has, before any work."""
     return Gate(
-        fail_on=FailOn(settings.fail_on or FailOn.ERROR).value,
-        require_complete=bool(settings.require_complete),
+        fail_on=options.fail_on,
+        require_complete=options.require_complete,
         bounds=(
-            *_bounds("max", gating.at_most, settings.max),
-            *_bounds("min", gating.at_least, settings.min),
+            *(Bound(parse_path(path), "max", limit) for path, limit in options.max.items()),
+            *(Bound(parse_path(path), "min", limit) for path, limit in options.min.items()),
         ),
-        margin=MARGIN if margin is None else margin,
+        margin=options.margin,
         ignored=tuple(
-            Ignored(selector=selector, reason=reason)
-            for selector, reason in settings.ignore.items()
+            IgnoredRule(selector=selector, reason=ignore_reasons.get(selector, ""))
+            for selector in ignored
         ),
     )
 
 
-def judged(report: Report, settings: Settings) -> Report:
-    """A saved report as the rules and thresholds of now judge it."""
+def judge_report(report: Report, judging: JudgingOptions) -> Report:
+    """Judge a saved report by the current rules and thresholds."""
     evidence = report.to_evidence()
-    judgement = judge(
-        evidence,
-        select=settings.select or (),
-        ignore=settings.ignore,
-        thresholds=settings.thresholds,
+    judgement = judge_evidence(
+        evidence, select=judging.select, ignore=judging.ignore, thresholds=judging.thresholds
     )
     return Report.from_evidence(evidence, judgement)
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
-    """The baseline: one report for all targets, or one for each, found by its name."""
+class Baselines:
+    """What to compare with: one report for all targets, or one for each by the target's name."""
 
-    path: Path | None
-    whole: Report | None = None
+    path: Path | None = None
+    shared: Report | None = None
     by_target: Mapping[str, Report] = field(default_factory=dict)
 
-    def of(self, target: str) -> Report | None:
-        """The report to compare `target` with; None where there is none."""
-        return self.whole or self.by_target.get(target)
+    def find_report(self, target: str) -> Report | None:
+        """Return the report to compare `target` with; None where there is none."""
+        return self.shared or self.by_target.get(target)
 
 
-def before(path: Path | None, settings: Settings) -> Before:
-    """Read the baseline and judge it by the rules of now. Raises ReportError, UsageError."""
+def load_baselines(path: Path | None, judging: JudgingOptions) -> Baselines:
+    """Read the baseline and judge it by the current rules. Raises ReportError, UsageError."""
     if path is None:
-        return Before(None)
+        return Baselines()
     saved = load_reports(path)
-    if isinstance(saved, Series):
-        found = {
-            entry.target: judged(entry.report, settings)
-            for entry in saved.reports
-            if entry.report is not None
-        }
-        return Before(path, by_target=found)
-    return Before(path, whole=judged(saved, settings))
-
-
-def _bounds(side: Side, typed: Iterable[str] | None, under: Mapping[str, float]) -> list[Bound]:
-    limits = dict(under) | dict(_limit(side, text) for text in typed or ())
-    return [Bound(parse(path), side, limit) for path, limit in limits.items()]
-
-
-def _limit(side: Side, text: str) -> tuple[str, float]:
-    path, _, number = text.rpartition("=")
-    try:
-        limit = float(number)
-    except ValueError as error:
-        raise UsageError(
-            f"--{side} {text!r} does not end in =NUMBER",
-            f"write --{side} measurements.growth.total=50",
-        ) from error
-    if not path or not math.isfinite(limit):
-        what = "has no path" if not path else f"has a limit that is not finite: {number}"
-        raise UsageError(
-            f"--{side} {text!r} {what}", f"write --{side} measurements.growth.total=50"
-        )
-    return path, limit
+    if not isinstance(saved, Series):
+        return Baselines(path, shared=judge_report(saved, judging))
+    reports = {
+        entry.target: judge_report(entry.report, judging)
+        for entry in saved.reports
+        if entry.report is not None
+    }
+    return Baselines(path, by_target=reports)

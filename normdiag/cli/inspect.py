@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import typer
 
-from normdiag.cli.options import FailOn, Judging, Observing, Output, Target
+from normdiag.cli.options import Gating, Judging, Observation, Output, Target
 
 
 def inspect(
     context: typer.Context,
     target: Target,
-    observing: Observing,
+    observation: Observation,
     judging: Judging,
+    gating: Gating,
     output: Output,
 ) -> None:
     """Diagnose the norms and the residual stream of a model.
 
-    The tables are read from top to bottom: what was loaded, how its stacks are normalised, the
-    stream layer by layer, the norms to look at first, the findings, and what was not understood.
+    The report states what was loaded, the placement of norms in each stack, the stream layer by
+    layer, the most conspicuous norms, the findings, and what was not understood.
 
     \b
     normdiag inspect org/name
@@ -25,13 +26,13 @@ def inspect(
     normdiag inspect model.gguf --select ND3 --all
     normdiag inspect package.module:factory --inputs batch.safetensors
     """
-    from normdiag.cli import request
-    from normdiag.cli.observe import Work, observe
-    from normdiag.cli.output import deliver, require_writable
-    from normdiag.cli.verdict import leave
+    from normdiag.cli.exit_codes import exit_on_findings
+    from normdiag.cli.merge_options import build_gate_options, merge_options
+    from normdiag.cli.output import deliver_report, require_writable
+    from normdiag.cli.run_pipeline import Work, run_pipeline
 
     require_writable(output)
-    settings = request.settings(judging, output.verbose)
-    report = observe(Work.INSPECT, target, observing, settings, context)
-    deliver(report, output)
-    leave(report, judging.fail_on or FailOn.NEVER, judging.require_complete)
+    options = merge_options(context, {**observation, **judging}, verbose=output.verbose)
+    report = run_pipeline(Work.INSPECT, target, options, verbose=output.verbose)
+    deliver_report(report, output)
+    exit_on_findings(report, build_gate_options(gating))

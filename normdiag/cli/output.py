@@ -1,4 +1,4 @@
-"""Where a report goes: stdout or a file, JSON beside it, and one line about it on stderr."""
+"""Write a report to stdout or a file, as JSON to a second file, and a summary line to stderr."""
 
 from __future__ import annotations
 
@@ -11,124 +11,131 @@ from pathlib import Path
 
 from rich.console import Console
 
-from normdiag.cli.messages import say
-from normdiag.cli.options import Format, Output
-from normdiag.cli.stdout import stdout
+from normdiag.cli.messages import write_message
+from normdiag.cli.options import Output
+from normdiag.cli.report_console import open_report_console
 from normdiag.errors import UsageError
-from normdiag.render.escape import visible
+from normdiag.render.escape import escape_text
 from normdiag.render.formats import COMPARISONS, FORMATS, SERIES
 from normdiag.render.interface import Options, RulePage
-from normdiag.render.severity import tally
+from normdiag.render.severity import count_by_severity
 from normdiag.render.units import count
-from normdiag.render.verdict import headline, outcome
+from normdiag.render.verdict import format_headline, name_outcome
 from normdiag.report import atomic
 from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
-from normdiag.report.series import Entry, Series
+from normdiag.report.series import Series, SeriesEntry
 
 FILE_WIDTH = 80
 
 
 def require_writable(output: Output) -> None:
-    """Refuse a file that cannot be written before the work is done whose result goes there."""
-    for path in _files(output):
+    """Refuse an output file that cannot be written, before a model is loaded."""
+    for path in _output_files(output):
         if path.is_dir():
             raise UsageError(f"cannot write {str(path)!r}: it is a directory", "give a file name")
         if not path.absolute().parent.is_dir():
             raise UsageError(
-                f"cannot write {str(path)!r}: its directory does not exist", "make it first"
+                f"cannot write {str(path)!r}: its directory does not exist",
+                "create the directory first",
             )
         place = path if path.exists() and not path.is_file() else path.resolve().parent
         if not os.access(place, os.W_OK):
-            raise UsageError(f"cannot write {str(path)!r}: no permission", "give another folder")
+            raise UsageError(
+                f"cannot write {str(path)!r}: no permission", "give a path that you may write to"
+            )
     if output.json is not None and output.json == output.output:
-        raise UsageError(f"--json and --output are both {str(output.json)!r}", "give two files")
+        raise UsageError(
+            f"--json and --output are both {str(output.json)!r}", "give two different files"
+        )
 
 
-def deliver(report: Report, output: Output, sites: Iterable[str] = ()) -> None:
-    """Write `report` as `output` asks, then say on stderr what came out.
+def deliver_report(report: Report, output: Output, sites: Iterable[str] = ()) -> None:
+    """Write `report` as `output` asks, and a summary line to stderr.
 
-    A report of `trace` is shown as such. The JSON comes first, so that a reader who closes the
-    pipe early (`| head`) does not lose it.
+    A report with token numbers is rendered as that of `trace`. The JSON is written first, so that
+    it is complete where the reader closes the pipe early (`| head`).
     """
-    options = replace(_options(output), sites=tuple(sites))
+    options = replace(_render_options(output), sites=tuple(sites))
     renderer = FORMATS["trace" if report.trace else "inspect"][output.format]
     if output.json is not None:
         report.save(output.json)
-    _write(output, lambda console: renderer(report, console, options))
-    _say(headline(report) or _counts(report), output)
+    _write_report(output, lambda console: renderer(report, console, options))
+    _write_summary(format_headline(report) or _count_findings(report), output)
 
 
 def deliver_series(series: Series, output: Output) -> None:
-    """Write the reports of several targets likewise."""
+    """Write the reports of several targets."""
     if output.json is not None:
         series.save(output.json)
-    options = _options(output)
-    _write(output, lambda console: SERIES[output.format](series, console, options))
-    outcomes = Counter(_outcome(entry) for entry in series.reports)
+    options = _render_options(output)
+    _write_report(output, lambda console: SERIES[output.format](series, console, options))
+    outcomes = Counter(_describe_outcome(entry) for entry in series.reports)
     counts = ", ".join(f"{many} {outcome}" for outcome, many in outcomes.items())
-    _say(f"{count(len(series.reports), 'target')}: {counts}", output)
+    _write_summary(f"{count(len(series.reports), 'target')}: {counts}", output)
 
 
 def require_comparable(output: Output) -> None:
-    """Refuse a format that a comparison has not, before anything is loaded."""
+    """Refuse a format that no comparison has, before a model is loaded."""
     if output.format not in COMPARISONS:
         raise UsageError(
-            f"a comparison cannot be written as {output.format}",
-            f"there are {', '.join(COMPARISONS)}",
+            f"invalid option: a comparison cannot be written as --format {output.format}",
+            f"available formats: {', '.join(COMPARISONS)}",
         )
 
 
 def deliver_comparison(comparison: Comparison, output: Output) -> None:
-    """Write a comparison likewise."""
+    """Write a comparison."""
     if output.json is not None:
         comparison.save(output.json)
-    options = _options(output)
-    _write(output, lambda console: COMPARISONS[output.format](comparison, console, options))
+    options = _render_options(output)
+    _write_report(output, lambda console: COMPARISONS[output.format](comparison, console, options))
     changed = Counter(change.state for change in comparison.changes)
     counts = [count(len(comparison.differences), "difference")]
     counts += [f"{count(many, 'finding')} {state}" for state, many in changed.items()]
-    _say(", ".join(counts), output)
+    _write_summary(", ".join(counts), output)
 
 
-def _options(output: Output) -> Options:
-    pages = _pages() if output.format is Format.SARIF else {}
+def _render_options(output: Output) -> Options:
+    pages = _rule_pages() if output.format == "sarif" else {}
     return Options(all_rows=output.all_rows, pages=pages)
 
 
-def _pages() -> dict[str, RulePage]:
+def _rule_pages() -> dict[str, RulePage]:
     from normdiag.rules import page, registry
 
     return {
-        rule.code: RulePage(name=rule.name, summary=rule.summary, page=page.page(rule))
+        rule.code: RulePage(name=rule.name, summary=rule.summary, page=page.format_rule_page(rule))
         for rule in registry.RULES
     }
 
 
-def _write(output: Output, render: Callable[[Console], None]) -> None:
+def _write_report(output: Output, render: Callable[[Console], None]) -> None:
     if output.output is None:
-        render(stdout())
+        render(open_report_console())
         return
     buffer = io.StringIO()
     render(Console(file=buffer, width=FILE_WIDTH))
-    atomic.write(output.output, buffer.getvalue())
+    atomic.write_atomically(output.output, buffer.getvalue())
 
 
-def _say(what: str, output: Output) -> None:
-    say("; ".join([what, *(f"{visible(str(path))} written" for path in _files(output))]))
+def _write_summary(what: str, output: Output) -> None:
+    write_message(
+        "; ".join([what, *(f"{escape_text(str(path))} written" for path in _output_files(output))])
+    )
 
 
-def _outcome(entry: Entry) -> str:
+def _describe_outcome(entry: SeriesEntry) -> str:
     if entry.report is None:
         return "without a report"
-    return outcome(entry.report.check) if entry.report.check else "not checked"
+    return name_outcome(entry.report.check) if entry.report.check else "not checked"
 
 
-def _files(output: Output) -> tuple[Path, ...]:
+def _output_files(output: Output) -> tuple[Path, ...]:
     return tuple(path for path in (output.output, output.json) if path is not None)
 
 
-def _counts(report: Report) -> str:
-    said = tally(report.findings) or "no findings"
+def _count_findings(report: Report) -> str:
+    counts = count_by_severity(report.findings) or "no findings"
     skipped = len(report.rules.skipped)
-    return f"{said}; {count(skipped, 'rule')} skipped" if skipped else said
+    return f"{counts}; {count(skipped, 'rule')} skipped" if skipped else counts

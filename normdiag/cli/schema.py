@@ -9,7 +9,7 @@ import typer
 
 
 class Document(StrEnum):
-    """What is described."""
+    """A kind of document that --json saves."""
 
     REPORT = "report"
     SERIES = "series"
@@ -20,28 +20,28 @@ Which = Annotated[
     Document,
     typer.Argument(
         metavar="DOCUMENT",
-        help="report: of one target (default). series: of several, by check. comparison: of two.",
+        help="report: one target (default); series: several, by check; comparison: two.",
         show_default=False,
     ),
 ]
 
 
 def schema(document: Which = Document.REPORT) -> None:
-    """Print the JSON Schema of what --json saves.
+    """Print the JSON Schema of the documents that --json saves.
 
-    The schema of a series refers to that of the report as report-v1.schema.json beside it.
+    The schema of a series refers to report-v1.schema.json in the same directory.
 
     \b
     normdiag schema > report-v1.schema.json
     normdiag schema series > series-v1.schema.json
     normdiag schema comparison > comparison-v1.schema.json
     """
-    from normdiag.cli.stdout import stdout
+    from normdiag.cli.report_console import open_report_console
     from normdiag.report import schema as committed
 
     path = {
-        Document.REPORT: committed.COMMITTED,
-        Document.SERIES: committed.SERIES,
-        Document.COMPARISON: committed.COMPARISON,
+        Document.REPORT: committed.REPORT_SCHEMA,
+        Document.SERIES: committed.SERIES_SCHEMA,
+        Document.COMPARISON: committed.COMPARISON_SCHEMA,
     }[document]
-    stdout().out(path.read_text(encoding="utf-8"), end="", highlight=False)
+    open_report_console().out(path.read_text(encoding="utf-8"), end="", highlight=False)

@@ -70,7 +70,7 @@ def test_markdown_goes_to_a_file(run, pair, folder):
 def test_other_formats_are_refused(run, pair, form):
     result = run("compare", *pair, "-f", form)
     assert result.exit_code == 2
-    assert "there are text, json, markdown" in result.stderr
+    assert "available formats: text, json, markdown" in result.stderr
 
 
 class TestExitCode:

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from normdiag import errors
 from normdiag.cli import app as cli
-from normdiag.cli.gather import flat
+from normdiag.cli.option_groups import expand_option_groups
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def fails():
             raise error
 
         app = typer.Typer(rich_markup_mode=None)
-        app.command()(cli._answering(flat(command)))
+        app.command()(cli._handle_errors(expand_option_groups(command)))
         return CliRunner().invoke(app, ["--verbose"] if verbose else [])
 
     return run
@@ -60,7 +60,7 @@ def test_anything_else_is_a_fault_of_normdiag(fails):
     result = fails(ZeroDivisionError("by \x1b[31mzero"))
     assert result.exit_code == 5
     assert result.stderr.startswith("error: ZeroDivisionError: by \\x1b[31mzero\n")
-    assert "fault of normdiag" in result.stderr
+    assert "internal error of normdiag" in result.stderr
     assert "NORMDIAG_DEBUG=1" in result.stderr
     assert "Traceback" not in result.stderr
 

@@ -32,9 +32,10 @@ def test_options_stand_under_their_headings(run):
     assert headings == [
         "Arguments:",
         "Loading:",
-        "Probe:",
+        "Inputs:",
         "Measuring:",
         "Judging:",
+        "Gate:",
         "Output:",
         "Other:",
     ]

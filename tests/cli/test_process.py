@@ -78,12 +78,12 @@ def test_a_pipe_that_is_closed_early_is_quiet(saved, words):
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_a_full_disk_is_no_fault_of_normdiag(saved, form):
+def test_a_full_disk_is_not_an_internal_error(saved, form):
     with Path("/dev/full").open("wb") as full:
         done = onto(full, "render", saved("llama"), "-f", form)
     assert done.returncode == 2
-    assert b"error: the report is not whole: No space left on device\nhint: " in done.stderr
-    assert b"fault" not in done.stderr
+    assert b"error: the report is incomplete: No space left on device\nhint: " in done.stderr
+    assert b"internal error" not in done.stderr
 
 
 def test_no_current_directory_is_usage(saved, folder):
@@ -92,7 +92,7 @@ def test_no_current_directory_is_usage(saved, folder):
     code = f"import os; os.rmdir({str(gone)!r})\nfrom normdiag.__main__ import main\nmain()"
     done = process("check", path, code=code, cwd=gone)
     assert done.returncode == 2
-    assert b"there is no current directory" in done.stderr
+    assert b"the current directory cannot be read" in done.stderr
 
 
 def test_a_terminal_of_few_characters_gets_what_it_can_show(saved):

@@ -39,13 +39,13 @@ def test_an_unknown_rule_is_refused_with_its_neighbours(run):
 
 def test_the_schema_is_the_committed_one(run):
     committed = {
-        "report": schema.COMMITTED,
-        "series": schema.SERIES,
-        "comparison": schema.COMPARISON,
+        "report": schema.REPORT_SCHEMA,
+        "series": schema.SERIES_SCHEMA,
+        "comparison": schema.COMPARISON_SCHEMA,
     }
     for document, path in committed.items():
         assert run("schema", document).stdout == path.read_text(encoding="utf-8")
     result = run("schema")
     assert result.exit_code == 0
-    assert result.stdout == schema.COMMITTED.read_text(encoding="utf-8")
+    assert result.stdout == schema.REPORT_SCHEMA.read_text(encoding="utf-8")
     assert json.loads(result.stdout)["title"].startswith("normdiag report")

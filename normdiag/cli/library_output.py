@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
-# Read by the libraries when they are first imported; what the user has set is left alone.
+# Read by the libraries on import. A variable that the user has set is not changed.
 ENVIRONMENT = {
     "TRANSFORMERS_VERBOSITY": "error",
     "TRANSFORMERS_NO_ADVISORY_WARNINGS": "1",
@@ -19,11 +19,10 @@ ENVIRONMENT = {
 
 
 @contextmanager
-def quiet(verbose: bool) -> Iterator[None]:
+def redirect_library_output(*, verbose: bool) -> Iterator[None]:
     """Send prints to stderr, and drop libraries' warnings unless `verbose`.
 
-    What matters about loading (newly initialised weights, a missing tokenizer) is in the report
-    itself, so nothing is lost with the warnings.
+    What concerns the model (newly initialised weights, a missing tokenizer) is in the report.
     """
     if not verbose:
         for name, value in ENVIRONMENT.items():

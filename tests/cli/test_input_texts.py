@@ -2,26 +2,26 @@
 
 import pytest
 
-from normdiag.cli import texts
+from normdiag.cli.input_texts import expand_stdin, read_text_file
 from normdiag.errors import UsageError
 
 
 def test_one_text_a_line_and_no_blank_ones(tmp_path):
     path = tmp_path / "probes.txt"
     path.write_bytes("one\r\n\n  two \n \nthrée \u2028 still\n".encode())
-    assert texts.read(path) == ("one", "  two ", "thrée \u2028 still")
+    assert read_text_file(path) == ("one", "  two ", "thrée \u2028 still")
 
 
 def test_a_text_that_looks_like_json_is_a_text(tmp_path):
     path = tmp_path / "code.txt"
     path.write_text('{"text": "a"}\n', encoding="utf-8")
-    assert texts.read(path) == ('{"text": "a"}',)
+    assert read_text_file(path) == ('{"text": "a"}',)
 
 
 def test_json_lines_hold_strings_or_objects_with_text(tmp_path):
     path = tmp_path / "probes.jsonl"
     path.write_text('{"text": "a\\nb", "id": 1}\n\n"c"\n', encoding="utf-8")
-    assert texts.read(path) == ("a\nb", "c")
+    assert read_text_file(path) == ("a\nb", "c")
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_bad_line_is_named(tmp_path, line, why):
     path = tmp_path / "probes.jsonl"
     path.write_text(f'"fine"\n\n{line}\n', encoding="utf-8")
     with pytest.raises(UsageError, match=why) as caught:
-        texts.read(path)
+        read_text_file(path)
     assert caught.value.what.startswith("line 3 of ")
 
 
@@ -49,19 +49,19 @@ def test_a_file_without_text_is_refused(tmp_path, raw, why):
     path = tmp_path / "probes.txt"
     path.write_bytes(raw)
     with pytest.raises(UsageError, match=why):
-        texts.read(path)
+        read_text_file(path)
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(UsageError, match="No such file"):
-        texts.read(tmp_path / "none.txt")
+        read_text_file(tmp_path / "none.txt")
 
 
 def test_typed_texts_keep_their_order():
-    assert texts.typed(["b", " a "]) == ("b", " a ")
+    assert expand_stdin(["b", " a "]) == ("b", " a ")
 
 
-@pytest.mark.parametrize(("given", "why"), [([""], "empty"), (["-", "-"], "twice")])
-def test_typed_texts_that_cannot_be_meant(given, why):
+@pytest.mark.parametrize(("texts", "why"), [([""], "empty"), (["-", "-"], "twice")])
+def test_invalid_texts_are_refused(texts, why):
     with pytest.raises(UsageError, match=why):
-        texts.typed(given)
+        expand_stdin(texts)

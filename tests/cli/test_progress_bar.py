@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from normdiag.cli import progress
+from normdiag.cli.progress_bar import show_progress
 
 
 class Terminal(io.StringIO):
@@ -29,20 +29,20 @@ def on_terminal(monkeypatch):
 
 def test_nothing_is_drawn_where_stderr_is_no_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with progress.shown() as bar:
+    with show_progress() as bar:
         assert bar is None
     assert sys.stderr.getvalue() == ""
 
 
 def test_work_is_drawn_on_stderr(on_terminal, capsys):
     terminal = on_terminal()
-    with progress.shown() as bar:
-        bar.start("reading tensors", 3)
-        bar.advance()
-        bar.advance(2)
-        bar.done()
-        bar.start("running the model")
-        bar.done()
+    with show_progress() as bar:
+        bar.start_stage("reading tensors", 3)
+        bar.advance_stage()
+        bar.advance_stage(2)
+        bar.finish_stage()
+        bar.start_stage("running the model")
+        bar.finish_stage()
     assert "reading tensors" in terminal.getvalue()
     assert "running the model" in terminal.getvalue()
     assert "100%" in terminal.getvalue()
@@ -51,34 +51,34 @@ def test_work_is_drawn_on_stderr(on_terminal, capsys):
 
 def test_what_is_written_to_stdout_meanwhile_stays_there(on_terminal, capsys):
     terminal = on_terminal()
-    with progress.shown() as bar:
-        bar.start("reading tensors", 3)
+    with show_progress() as bar:
+        bar.start_stage("reading tensors", 3)
         sys.stdout.write("the report\n")
-        bar.done()
+        bar.finish_stage()
     assert capsys.readouterr().out == "the report\n"
     assert "the report" not in terminal.getvalue()
 
 
 def test_a_hostile_target_is_spelled_out(on_terminal):
     terminal = on_terminal()
-    with progress.shown() as bar:
-        bar.start("loading [red]a[/red]\x1b]0;owned\x07")
-        bar.done()
+    with show_progress() as bar:
+        bar.start_stage("loading [red]a[/red]\x1b]0;owned\x07")
+        bar.finish_stage()
     assert "loading [red]a[/red]\\x1b]0;owned\\x07" in terminal.getvalue()
     assert "\x1b]0;" not in terminal.getvalue()
 
 
 def test_the_cursor_comes_back_after_an_error(on_terminal):
     terminal = on_terminal()
-    with pytest.raises(RuntimeError), progress.shown() as bar:
-        bar.start("running the model", 2)
+    with pytest.raises(RuntimeError), show_progress() as bar:
+        bar.start_stage("running the model", 2)
         raise RuntimeError
     assert terminal.getvalue().rindex("\x1b[?25h") > terminal.getvalue().rindex("\x1b[?25l")
 
 
 def test_steps_without_a_start_draw_nothing(on_terminal):
     terminal = on_terminal()
-    with progress.shown() as bar:
-        bar.advance()
-        bar.done()
+    with show_progress() as bar:
+        bar.advance_stage()
+        bar.finish_stage()
     assert "%" not in terminal.getvalue()

@@ -1,4 +1,4 @@
-"""The pipeline's progress as a bar on stderr."""
+"""A progress bar on stderr."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from normdiag.render.escape import visible
+from normdiag.render.escape import escape_text
 
 
-class Bar:
-    """One line per piece of work, full when the work is done."""
+class ProgressBar:
+    """A progress listener that draws one line per stage."""
 
     def __init__(self, bars: Progress) -> None:
         self._bars = bars
         self._task: TaskID | None = None
 
-    def start(self, what: str, total: int | None = None) -> None:
-        """Begin a line; one that still runs is closed first."""
-        self.done()
-        self._task = self._bars.add_task(visible(what), total=total)
+    def start_stage(self, what: str, total: int | None = None) -> None:
+        """Begin the line of a stage; that of a running stage is completed first."""
+        self.finish_stage()
+        self._task = self._bars.add_task(escape_text(what), total=total)
 
-    def advance(self, n: int = 1) -> None:
-        """Move the bar on."""
+    def advance_stage(self, n: int = 1) -> None:
+        """Advance the bar by `n` steps."""
         if self._task is not None:
             self._bars.advance(self._task, n)
 
-    def done(self) -> None:
-        """Fill the bar and leave it."""
+    def finish_stage(self) -> None:
+        """Complete the bar of the stage."""
         if self._task is None:
             return
         task = self._bars.tasks[self._bars.task_ids.index(self._task)]
@@ -48,8 +48,8 @@ class Bar:
 
 
 @contextmanager
-def shown() -> Iterator[Bar | None]:
-    """A listener that draws on stderr until all is done; None where stderr is no terminal."""
+def show_progress() -> Iterator[ProgressBar | None]:
+    """Yield a listener that draws on stderr; None where stderr is not a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -61,11 +61,11 @@ def shown() -> Iterator[Bar | None]:
         TaskProgressColumn(),
         TimeElapsedColumn(),
     )
-    # Left to itself rich would send what is written to stdout meanwhile to stderr, which `quiet`
-    # has done already, and for the report this must never happen.
+    # By default rich would send what is written to stdout meanwhile to stderr. Prints go there
+    # already (`library_output`), and the report must not.
     with Progress(*columns, console=console, redirect_stdout=False, transient=True) as bars:
-        bar = Bar(bars)
+        bar = ProgressBar(bars)
         try:
             yield bar
         finally:
-            bar.done()
+            bar.finish_stage()
