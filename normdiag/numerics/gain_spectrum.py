@@ -63,18 +63,18 @@ class GainSpectrum:
             y: `reference(x)` over ||z||, without the zero gains, (N, H - zeros).
             delta: the token's delta and the weight that its zero gains hold, (N,), finite.
         """
-        known = {k: i for k, i in self.intervals.items() if i.width > 0}
-        found = {
+        open_intervals = {k: i for k, i in self.intervals.items() if i.width > 0}
+        roots = {
             k: torch.full_like(delta, i.high.value)
             for k, i in self.intervals.items()
-            if k not in known
+            if k not in open_intervals
         }
-        if known:
+        if open_intervals:
             solved = SecularEquation(self.is_centred, self.zeros, y, delta).find_roots(
-                list(known.values())
+                list(open_intervals.values())
             )
-            found |= dict(zip(known, solved.value, strict=True))
-        return found
+            roots |= dict(zip(open_intervals, solved.value, strict=True))
+        return roots
 
     def reference_inputs(self, x: Tensor) -> Tensor:
         """x (N, H) in ascending order of |gamma|, less what makes the smallest gain's part exact.
@@ -100,45 +100,51 @@ def compute_gain_spectrum(gain: Tensor, *, centred: bool) -> GainSpectrum:
     relative = torch.where(relative < _ZERO, 0.0, relative)
     gains, order = relative.sort()
     zeros = int((gains == 0).sum())
-    bare = GainSpectrum(centred, len(size), largest, zeros, relative, order, {})
+    spectrum = GainSpectrum(centred, len(size), largest, zeros, relative, order, {})
     roots = {
         k
-        for k in (bare.radial_index, bare.smallest_index, bare.root_count)
-        if 1 <= k <= bare.root_count
+        for k in (
+            spectrum.radial_index,
+            spectrum.smallest_index,
+            spectrum.root_count,
+        )
+        if 1 <= k <= spectrum.root_count
     }
-    poles = _find_poles(bare, gains[zeros:], roots | {k - 1 for k in roots})
-    intervals = {k: Interval(poles[k - 1], poles[k], k == 1, k == bare.root_count) for k in roots}
-    return replace(bare, intervals=intervals)
+    poles = _find_poles(spectrum, gains[zeros:], roots | {k - 1 for k in roots})
+    intervals = {
+        k: Interval(poles[k - 1], poles[k], k == 1, k == spectrum.root_count) for k in roots
+    }
+    return replace(spectrum, intervals=intervals)
 
 
 def _find_poles(spectrum: GainSpectrum, gains: Tensor, wanted: set[int]) -> dict[int, Pole]:
     """q_k for each wanted k; q_0 = 0."""
 
-    def square(i: int) -> Pole:
+    def squared_gain(i: int) -> Pole:
         gain = gains[i - 1] if i else gains.new_zeros(())
         return Pole(float(gain.square()), (gains - gain) * (gains + gain))
 
     if not spectrum.is_centred:
-        return {k: square(k) for k in wanted}
+        return {k: squared_gain(k) for k in wanted}
     skipped = 0 if spectrum.zeros else 1  # without zero gains, the first root of the centring is 0
-    found = {0: square(0)} if 0 in wanted else {}
-    between = {}
+    poles = {0: squared_gain(0)} if 0 in wanted else {}
+    open_intervals = {}
     for k in wanted - {0}:
         i = k + skipped
-        interval = Interval(square(i - 1), square(i), i == 1, i == len(gains))
+        interval = Interval(squared_gain(i - 1), squared_gain(i), i == 1, i == len(gains))
         if interval.width == 0:
-            found[k] = interval.high
+            poles[k] = interval.high
         else:
-            between[k] = interval
-    if between:
+            open_intervals[k] = interval
+    if open_intervals:
         centring = SecularEquation(
             is_centred=False,
             zeros=0,
             y=torch.ones(1, len(gains), dtype=torch.float64),
             delta=torch.full((1,), float(spectrum.zeros), dtype=torch.float64),
         )
-        root = centring.find_roots(list(between.values()))
-        for row, (k, interval) in enumerate(between.items()):
+        root = centring.find_roots(list(open_intervals.values()))
+        for row, (k, interval) in enumerate(open_intervals.items()):
             end = interval.high if root.from_high[row, 0] else interval.low
-            found[k] = end.shift_by(float(root.distance[row, 0]))
-    return found
+            poles[k] = end.shift_by(float(root.distance[row, 0]))
+    return poles

@@ -45,10 +45,10 @@ class GroupSpectrum:
                 "prepare it for the number of positions that the inputs have",
             )
         group = torch.arange(self.groups).repeat(len(x))
-        found = self.row_extremes(x.reshape(len(x) * self.groups, features), group)
+        extremes = self.row_extremes(x.reshape(len(x) * self.groups, features), group)
 
         def shaped(name: str) -> Tensor:
-            values: Tensor = getattr(found, name)
+            values: Tensor = getattr(extremes, name)
             return values.view(len(x), self.groups)
 
         return SingularExtremes(
@@ -67,12 +67,12 @@ class GroupSpectrum:
             for field in fields(SingularExtremes)
         }
         for at, norm in parts:
-            found = norm.singular_extremes(rows[at.to(rows.device)])
+            extremes = norm.singular_extremes(rows[at.to(rows.device)])
             for name, values in out.items():
                 times = (
                     level[at] if norm is self.unit_norm and name not in ("kappa", "rank") else 1.0
                 )
-                values[at] = getattr(found, name) * times
+                values[at] = getattr(extremes, name) * times
         return SingularExtremes(**out)
 
 
@@ -106,12 +106,12 @@ def prepare_group_spectrum(
     size = channels // groups * positions
     each = gain.detach().to("cpu").to(torch.float64).abs().view(groups, -1)
     level = each[:, 0]
-    same = (each == level[:, None]).all(1) & (level > 0)
+    is_uniform = (each == level[:, None]).all(1) & (level > 0)
 
     def norm(values: Tensor) -> NormSpectrum:
         spread = values.repeat_interleave(positions)
         return prepare_norm_spectrum(spread, kind="layernorm", features=size, eps=eps)
 
-    alike = same.nonzero().flatten()
-    others = {int(k): norm(each[k]) for k in (~same).nonzero().flatten()}
-    return GroupSpectrum(groups, alike, level[alike], norm(torch.ones_like(each[0])), others)
+    uniform = is_uniform.nonzero().flatten()
+    others = {int(k): norm(each[k]) for k in (~is_uniform).nonzero().flatten()}
+    return GroupSpectrum(groups, uniform, level[uniform], norm(torch.ones_like(each[0])), others)

@@ -127,8 +127,8 @@ def _drop_equivalent_power(fits: list[LawFit]) -> list[LawFit]:
     """
     law = {f.law: f for f in fits}
     power, additive = law["power"], law["additive"]
-    alike = additive.aicc - power.aicc < MARGIN
-    if alike and abs(power.rate - 0.5) <= 2 * power.rate_error:
+    fits_as_well = additive.aicc - power.aicc < MARGIN
+    if fits_as_well and abs(power.rate - 0.5) <= 2 * power.rate_error:
         fits = [f for f in fits if f is not power]
     return sorted(fits, key=lambda f: f.aicc)
 

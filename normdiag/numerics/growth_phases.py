@@ -56,26 +56,26 @@ def find_growth_phases(norms: Numbers, law: GrowthLaw) -> tuple[GrowthPhase, ...
     y = np.log(np.asarray(norms, dtype=np.float64))
     n = len(y)
     splits = _find_best_splits(y)
-    taken, error = splits[0]
-    for number, (starts, square) in enumerate(splits[1:], 2):
-        gain = compute_aicc(error, n, 3 * (number - 1)) - compute_aicc(square, n, 3 * number)
-        if math.sqrt(error / n) < MISFIT or not gain >= MARGIN:
+    starts, square_sum = splits[0]
+    for number, (next_starts, next_sum) in enumerate(splits[1:], 2):
+        gain = compute_aicc(square_sum, n, 3 * (number - 1)) - compute_aicc(next_sum, n, 3 * number)
+        if math.sqrt(square_sum / n) < MISFIT or not gain >= MARGIN:
             break
-        taken, error = starts, square
-    if len(taken) == 1 or compute_aicc(error, n, 3 * len(taken)) > law.fits[0].aicc - MARGIN:
+        starts, square_sum = next_starts, next_sum
+    if len(starts) == 1 or compute_aicc(square_sum, n, 3 * len(starts)) > law.fits[0].aicc - MARGIN:
         return ()
-    return _fit_phases(y, [*taken, n])
+    return _fit_phases(y, [*starts, n])
 
 
 def _fit_phases(y: Numbers, ends: list[int]) -> tuple[GrowthPhase, ...]:
-    found: list[GrowthPhase] = []
+    phases: list[GrowthPhase] = []
     before = math.nan
     for first, end in pairwise(ends):
         slope, at_first = _fit_segment(y[first:end])
-        step = math.exp(at_first - before) if found else None
-        found.append(GrowthPhase(first, end - 1, math.exp(slope), step))
+        step = math.exp(at_first - before) if phases else None
+        phases.append(GrowthPhase(first, end - 1, math.exp(slope), step))
         before = at_first + slope * (end - 1 - first)
-    return tuple(found)
+    return tuple(phases)
 
 
 def _fit_segment(y: Numbers) -> tuple[float, float]:
@@ -91,7 +91,7 @@ def _find_best_splits(y: Numbers) -> list[tuple[list[int], float]]:
     n = len(y)
     cost = _segment_costs(y)
     least, before = cost[0], [np.zeros(n + 1, dtype=int)]
-    found = [([0], float(least[n]))]
+    splits = [([0], float(least[n]))]
     for _ in range(MOST - 1):
         total = least[:n, None] + cost  # [start of the last run, end of it]
         before.append(total.argmin(axis=0))
@@ -99,8 +99,8 @@ def _find_best_splits(y: Numbers) -> list[tuple[list[int], float]]:
         starts = [n]
         for back in reversed(before):
             starts.append(int(back[starts[-1]]))
-        found.append((starts[:0:-1], float(least[n])))
-    return found
+        splits.append((starts[:0:-1], float(least[n])))
+    return splits
 
 
 def _segment_costs(y: Numbers) -> Numbers:

@@ -31,12 +31,12 @@ def compute_matrix_spectrum(matrix: Tensor, zeros: int = 0) -> MatrixSpectrum:
     The `zeros` smallest singular values are left out of sigma_min.
     """
     values = _singular_values(matrix.double(), zeros)
-    kept = values[: max(1, len(values) - zeros)]
+    nonzero = values[: max(1, len(values) - zeros)]
     shares = values / values.sum()
     entropy = float(torch.special.entr(shares).sum())
     return MatrixSpectrum(
         sigma_max=float(values[0]),
-        sigma_min=float(kept[-1]),
+        sigma_min=float(nonzero[-1]),
         mean_square=float(values.square().mean()),
         effective_rank=math.exp(entropy) if entropy == entropy else 0.0,
     )

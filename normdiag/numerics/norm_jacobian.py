@@ -98,7 +98,7 @@ class NormSpectrum:
     def _batch_extremes(self, x: Tensor) -> SingularExtremes:
         tokens = self._standardise_tokens(x)
         gain = self.gain
-        found = (
+        extremes = (
             _extremes_for_constant_gain(gain, tokens)
             if gain.is_constant
             else _extremes_for_any_gain(gain, tokens)
@@ -107,15 +107,15 @@ class NormSpectrum:
         missing = torch.full_like(factor, math.nan)
         removed = 2 if gain.is_centred else 1
         exists = gain.features > removed
-        sigma_max, sigma_min = found.sigma_max * factor, found.sigma_min * factor
+        sigma_max, sigma_min = extremes.sigma_max * factor, extremes.sigma_min * factor
         return SingularExtremes(
             sigma_max=sigma_max,
             sigma_min=sigma_min if exists else missing,
-            kappa=_singular_ratio(found.sigma_max, found.sigma_min) + 0 * factor
+            kappa=_singular_ratio(extremes.sigma_max, extremes.sigma_min) + 0 * factor
             if exists
             else missing,
-            radial=found.radial * factor if gain.features >= removed else missing,
-            rank=found.rank + 0 * factor,
+            radial=extremes.radial * factor if gain.features >= removed else missing,
+            rank=extremes.rank + 0 * factor,
             frobenius=tokens.energy.sqrt() * factor,
         )
 
@@ -130,9 +130,9 @@ class NormSpectrum:
             )
             energy = (token.kept_energy() * gain.relative.square()).sum(1)
             direction = gain.reference_inputs(token.x) / token.length[:, None]
-            held = direction[:, : gain.zeros].square().sum(1)
+            weight = direction[:, : gain.zeros].square().sum(1)
             y[start : start + rows] = direction[:, gain.zeros :]
-            parts.append((token.scale, token.eps_share, token.radial_suppression + held, energy))
+            parts.append((token.scale, token.eps_share, token.radial_suppression + weight, energy))
         scale, eps_share, delta, energy = (torch.cat(column) for column in zip(*parts, strict=True))
         return _TokenTerms(scale, eps_share, delta, energy, y)
 
@@ -187,10 +187,10 @@ def prepare_norm_spectrum(
 
 def _extremes_for_constant_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _ScaledExtremes:
     """The closed form: 1 on every kept direction, 1-c on the radial one, 0 on the mean."""
-    kept = torch.ones_like(tokens.scale)
-    radial = tokens.eps_share if gain.root_count else torch.zeros_like(kept)
+    one = torch.ones_like(tokens.scale)
+    radial = tokens.eps_share if gain.root_count else torch.zeros_like(one)
     rank = gain.root_count - (radial == 0).to(radial.dtype) if gain.root_count else radial
-    return _ScaledExtremes(kept if gain.root_count > 1 else radial, kept, radial, rank)
+    return _ScaledExtremes(one if gain.root_count > 1 else radial, one, radial, rank)
 
 
 def _extremes_for_any_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _ScaledExtremes:

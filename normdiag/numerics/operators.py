@@ -41,23 +41,3 @@ def matrix_operator(values: Tensor) -> LinearOperator:
         values.dtype,
         values.device,
     )
-
-
-def jacobian(function: Callable[[Tensor], Tensor], x: Tensor) -> LinearOperator:
-    """dy/dx of y = function(x) at x, tensors of any shape, by forward and backward differentiation.
-
-    Forward mode needs operations that have it: plain attention does, fused kernels may not.
-    """
-    primal = torch.func.vjp(function, x)
-    y: Tensor = primal[0]
-    pull = primal[1]
-
-    def matvec(v: Tensor) -> Tensor:
-        pushed: Tensor = torch.func.jvp(function, (x,), (v.view_as(x),))[1]
-        return pushed.flatten()
-
-    def rmatvec(w: Tensor) -> Tensor:
-        pulled: Tensor = pull(w.view_as(y))[0]
-        return pulled.flatten()
-
-    return LinearOperator(y.numel(), x.numel(), matvec, rmatvec, x.dtype, x.device)

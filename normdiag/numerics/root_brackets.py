@@ -61,7 +61,7 @@ class RootBrackets:
             first=first,
             last=last,
             exact=exact,
-            done=torch.zeros_like(first),
+            converged=torch.zeros_like(first),
         )
 
     def measure_from_nearer(self, upper_half: Tensor, high: Tensor) -> None:
@@ -112,6 +112,6 @@ class RootBrackets:
 
     def select_unconverged(self) -> RootBrackets:
         """The rows that are not done."""
-        kept = (~self.converged).nonzero().flatten()
-        values = {f.name: getattr(self, f.name).index_select(0, kept) for f in fields(self)}
+        rows = (~self.converged).nonzero().flatten()
+        values = {f.name: getattr(self, f.name).index_select(0, rows) for f in fields(self)}
         return RootBrackets(**values)

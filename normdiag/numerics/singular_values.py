@@ -60,10 +60,10 @@ def find_singular_range(
     process = _Bidiagonalisation(operator, min(steps, operator.columns), seed)
     while True:
         process.extend_basis()
-        found = process.singular_range(zeros)
-        is_known = found.sigma_max_error <= tolerance * found.sigma_max
-        if found.is_exact or is_known or found.steps == steps:
-            return found
+        estimate = process.singular_range(zeros)
+        is_known = estimate.sigma_max_error <= tolerance * estimate.sigma_max
+        if estimate.is_exact or is_known or estimate.steps == steps:
+            return estimate
 
 
 class _Bidiagonalisation:

@@ -46,12 +46,12 @@ class StandardisedInputs:
         features = self.unit.shape[1]
         energy = self.unit.square()
         rest = (1 - energy) - (1 / features if self.is_centred else 0.0)
-        found = energy.sum(1, keepdim=True) > 0
+        has_signal = energy.sum(1, keepdim=True) > 0
         if features <= (2 if self.is_centred else 1):
-            rest = torch.where(found, 0.0, rest)
+            rest = torch.where(has_signal, 0.0, rest)
         else:
             peak = energy.argmax(1, keepdim=True)
-            rest = torch.where(found, rest.scatter(1, peak, self._residual_energy(peak)), rest)
+            rest = torch.where(has_signal, rest.scatter(1, peak, self._residual_energy(peak)), rest)
         return rest.clamp_min(0) + self.eps_share.square()[:, None] * energy
 
     def _residual_energy(self, peak: Tensor) -> Tensor:

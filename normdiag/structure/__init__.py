@@ -1,1 +1,1 @@
-"""From a graph of operations to an architecture: pure graph algorithms, without torch."""
+"""Architecture from a graph of operations: graph algorithms without torch."""

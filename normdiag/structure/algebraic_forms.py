@@ -1,16 +1,16 @@
-"""What a value is in terms of an earlier one: the algebra in which every norm is written.
+"""Algebraic forms: a value as a function of an earlier one, in the terms that norms consist of.
 
-Each operation maps the forms of its operands to the form of its result, so a norm is known by
-what it computes, in whatever spelling. With x the source, over the reduced axes:
+Each operation maps the forms of its operands to the form of its result, so a norm is detected by
+what it computes, however it is written. With x the source, over the reduced axes:
 
-    Linear     c (x - mean(x))  or  c x
-    Moment     c mean(x)
-    Square     c (x - mean(x))^2  or  c x^2, element by element
-    Power      (c m2 + eps)^p,  m2 = mean of the squares (centred or not)
-    Normal     the normalised value, times gains, plus biases
-    Tanh       tanh(a x), with a learned scalar a (DyT, Zhu et al. 2025)
-    Weighted   a linear form or a power, times a learned gain that comes before the division
-    Half       one of the two halves of (x a) + (bias - mean(x) a), a = gain (c m2 + eps)^(-1/2)
+    LinearForm       c (x - mean(x))  or  c x
+    MeanForm         c mean(x)
+    SquareForm       c (x - mean(x))^2  or  c x^2, elementwise
+    PowerForm        (c m2 + eps)^p,  m2 = mean of the squares (centred or not)
+    NormForm         the normalised value, times gains, plus biases
+    TanhForm         tanh(a x), with a learned scalar a (DyT, Zhu et al. 2025)
+    GainedForm       a LinearForm or PowerForm times a learned gain, before the division
+    ScaleShiftTerm   one term of (x a) + (bias - mean(x) a),  a = gain (c m2 + eps)^(-1/2)
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PowerForm:
     is_centred: bool
     scale: float
     count: int
-    """How many elements the mean is taken over."""
+    """Number of elements in the mean."""
     exponent: float = 1.0
     eps: float | Node = 0.0
     eps_place: EpsPlace = "inside"
@@ -74,7 +74,7 @@ class TanhForm:
 
 @dataclass(slots=True, eq=False)
 class DetectedNorm:
-    """One norm as it was found. y = gain * z / s + bias, z = x or x - mean(x)."""
+    """One detected norm: y = gain * z / s + bias with z = x or x - mean(x)."""
 
     node: Node
     """The division, or the fused operation."""
@@ -93,9 +93,9 @@ class DetectedNorm:
     gains: list[Node | float] = field(default_factory=list)
     biases: list[Node | float] = field(default_factory=list)
     output: Node | None = None
-    """The last of the division, the gain and the bias."""
+    """The last node of division, gain and bias."""
     mean: Node | None = None
-    """The mean that was subtracted, where it is a node of its own."""
+    """The subtracted mean, where it is a separate node."""
     groups: int = 1
     is_fused: bool = False
     running_mean: Node | None = None
@@ -121,7 +121,7 @@ class GainedForm:
 @dataclass(frozen=True, slots=True)
 class ScaleShiftTerm:
     norm: DetectedNorm
-    """Being put together: x times its inverse deviation is what is measured."""
+    """The norm under construction; its division is x times the inverse deviation."""
     term: Literal["value", "mean", "shift"]
     """x a, mean(x) a, bias - mean(x) a."""
     gain: Node | None
@@ -141,35 +141,35 @@ Form = (
 
 
 def uncast_value(node: Node) -> Node:
-    """`node` before casts and copies: the value that is normalised, in its own dtype."""
+    """Return `node` before casts and copies: the normalised value in its original dtype."""
     while node.parents and (node.op in CASTS or preserves_layout(node)):
         node = node.parents[0]
     return node
 
 
 def preserves_layout(node: Node) -> bool:
-    """A view of the same shape in the same order of axes, as einsum makes them."""
+    """Whether a view keeps shape and order of axes, as those that einsum inserts do."""
     if node.op == "permute":
         return list(node.args[1]) == list(range(len(node.shape)))
     return node.op in RESHAPES and node.shape == node.parents[0].shape
 
 
 def linear_form(node: Node) -> LinearForm | None:
-    """Every data tensor is the plain linear form of itself, unless it is a statistic."""
+    """The linear form of a value; every data tensor is that of itself unless it is a statistic."""
     form = node.form
     if isinstance(form, LinearForm):
         return form
     if isinstance(form, (PowerForm, SquareForm, ScaleShiftTerm)):
         return None
     if isinstance(form, MeanForm) and -1 in form.axes:
-        return None  # over other axes a mean may be what is normalised: tokens that were pooled
+        return None  # over other axes the mean itself may be normalised: pooled tokens
     if isinstance(form, GainedForm) and isinstance(form.form, PowerForm):
         return None
     return LinearForm(uncast_value(node)) if node.is_data and node.is_floating else None
 
 
 def operand_form(operand: Any) -> Form | None:
-    """The form of an operand, plain linear where nothing more is known."""
+    """The form of an operand; linear where nothing more is known."""
     if not isinstance(operand, Node):
         return None
     form: Form | None = operand.form
@@ -177,14 +177,14 @@ def operand_form(operand: Any) -> Form | None:
 
 
 def scalar_value(operand: Any) -> float | None:
-    """A scalar operand, else None."""
+    """A numeric operand as a float, else None."""
     if isinstance(operand, bool) or not isinstance(operand, (int, float)):
         return None
     return float(operand)
 
 
 def split_scale(node: Node) -> tuple[Node, float]:
-    """`node` is `times` an earlier value."""
+    """Split `node` into an earlier value and the constant that multiplies it."""
     if node.op in ("mul", "div") and len(node.parents) == 1:
         times = scalar_value(node.args[1])
         if times:
@@ -193,7 +193,7 @@ def split_scale(node: Node) -> tuple[Node, float]:
 
 
 def reduced_axes(node: Node, dims: Any) -> tuple[int, ...]:
-    """Reduced axes counted from the end; all of them where none is given."""
+    """Reduced axes, counted from the end; all axes where `dims` names none."""
     rank = len(node.shape)
     if dims is None or dims == []:
         dims = range(rank)
@@ -203,7 +203,7 @@ def reduced_axes(node: Node, dims: Any) -> tuple[int, ...]:
 
 
 def reduced_count(node: Node, axes: tuple[int, ...]) -> int:
-    """How many elements one reduction takes in."""
+    """Number of elements in one reduction."""
     count = 1
     for axis in axes:
         count *= node.shape[axis]
@@ -211,7 +211,7 @@ def reduced_count(node: Node, axes: tuple[int, ...]) -> int:
 
 
 def norm_parameter_names(norms: list[DetectedNorm]) -> set[str]:
-    """The names of the parameters that gains and biases derive from."""
+    """Names of the parameters that the gains and biases derive from."""
     names: set[str] = set()
     stack = [p for n in norms for p in (*n.gains, *n.biases) if isinstance(p, Node)]
     while stack:

@@ -1,4 +1,4 @@
-"""What an operation does to the flow of data, by name of the operation."""
+"""Classes of ATen operations by their effect on the data flow."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VIEWS = frozenset(
         "unsafe_split", "tensor_split", "im2col", "col2im",
     }
 )  # fmt: skip
-"""The same values at other places; also fewer of them, where tokens are dropped or chosen."""
+"""Operations that only rearrange or select elements."""
 
 RESHAPES = frozenset({"view", "_unsafe_view", "reshape", "_reshape_alias", "expand", "expand_as"})
 """Views that keep the order of the elements."""
@@ -25,7 +25,7 @@ RESHAPES = frozenset({"view", "_unsafe_view", "reshape", "_reshape_alias", "expa
 PARTS = frozenset(
     {"slice", "select", "split", "split_with_sizes", "chunk", "unbind", "narrow", "unsafe_split"}
 )
-"""Views that keep a part along one axis."""
+"""Views that select a part along one axis."""
 
 DROPOUT = frozenset({"native_dropout", "dropout", "feature_dropout", "alpha_dropout"})
 MASKING = frozenset(
@@ -34,7 +34,7 @@ MASKING = frozenset(
         "index_put", "slice_scatter", "select_scatter", "scatter", "index_copy", "index_fill",
     }
 )  # fmt: skip
-"""Most values pass; some are replaced or bounded."""
+"""Operations that replace or bound some elements and pass the others."""
 
 MATRIX_PRODUCTS = frozenset(
     {
@@ -72,13 +72,13 @@ MIXING = frozenset(
         "grid_sampler_2d", "grid_sampler",
     }
 )  # fmt: skip
-"""Operations without weights that combine different elements of their operand."""
+"""Operations without weights that combine elements of their operand."""
 
 
 def is_contraction(node: Node) -> bool:
-    """Whether elements of the operand are combined: with weights, with each other, by pooling.
+    """Whether elements of the operand are combined, by weights, with each other or by pooling.
 
-    A product that is a statistic of a norm (x with itself) is none.
+    A product that is a statistic of a norm (x with itself) does not count.
     """
     return node.form is None and (
         node.op in MATRIX_PRODUCTS
@@ -90,7 +90,7 @@ def is_contraction(node: Node) -> bool:
 
 
 def is_score_product(node: Node) -> bool:
-    """Data times data: attention scores, or a whole attention."""
+    """Whether data is multiplied with data: attention scores or a fused attention."""
     if node.op in ATTENTION:
         return True
     if node.form is not None:
@@ -99,7 +99,7 @@ def is_score_product(node: Node) -> bool:
 
 
 def _is_activation(node: Node) -> bool:
-    """Data that is not a choice among weights (experts picked by a router are weights)."""
+    """Whether a value is data, not a selection of weights (such as experts chosen by a router)."""
     if not (node.is_data and node.is_floating):
         return False
     while (node.op in VIEWS or node.op in CASTS) and node.parents:
@@ -118,7 +118,7 @@ def mixes_tokens(node: Node) -> bool:
 
 
 def part_axis(node: Node) -> int | None:
-    """The axis, counted from the end, that a partial view cuts; None for other operations."""
+    """The axis, from the end, along which a view selects a part; None for other operations."""
     if node.op not in PARTS:
         return None
     source = node.parents[0]

@@ -1,4 +1,4 @@
-"""From the facts of a forward to the evidence: stacks, norms and residual adds with their ids."""
+"""The architecture as evidence: stacks, norms and residual adds with their ids."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from normdiag.structure.stream_readers import StreamReaders
 
 
 class LearnedValueReader(Protocol):
-    """What the learned values found in the graph are. The observing half implements it."""
+    """Access to the values of learned nodes; `measure` implements it."""
 
     def gain_summary(self, norm: DetectedNorm) -> Gain | None:
-        """The effective gain."""
+        """Summarise the effective gain."""
 
     def bias_rms(self, norm: DetectedNorm) -> float | None:
-        """Root mean square of the bias, None without one."""
+        """Root mean square of the bias; None without one."""
 
     def epsilon_value(self, norm: DetectedNorm) -> float | None:
-        """The epsilon that was added."""
+        """Value of epsilon; None without one."""
 
     def scale_summary(self, factors: tuple[ScaleFactor, ...]) -> Scale:
-        """The product of the scales passed."""
+        """Summarise the product of scale factors."""
 
 
 @dataclass(slots=True)
 class SiteMap:
-    """An architecture and which found norm and add each of its ids is."""
+    """An architecture, and the id of each detected norm and residual add in it."""
 
     architecture: Architecture
     norms: dict[DetectedNorm, str]
@@ -61,7 +61,7 @@ def build_architecture(
     stacks: list[StackStructure],
     learned: LearnedValueReader,
 ) -> SiteMap:
-    """Everything that was found, in the order of the forward."""
+    """Describe all detected norms, adds and stacks, in the order of the forward."""
     ids = norm_ids(graph, norms)
     adds = add_ids(stacks)
     names = stack_ids(stacks)
@@ -117,37 +117,37 @@ def _describe_norm(
 def _describe_adds(
     name: str,
     stack: StackStructure,
-    norms: dict[DetectedNorm, str],
-    adds: dict[DetectedAdd, str],
+    id_of_norm: dict[DetectedNorm, str],
+    id_of_add: dict[DetectedAdd, str],
     learned: LearnedValueReader,
 ) -> list[ResidualAdd]:
-    rows = []
+    adds = []
     for depth, (facts, module) in enumerate(zip(stack.adds, stack.layers.modules, strict=True)):
 
-        def of(found: tuple[DetectedNorm, ...]) -> tuple[str, ...]:
-            return tuple(norms[n] for n in found)
+        def ids_of(norms_of_role: tuple[DetectedNorm, ...]) -> tuple[str, ...]:
+            return tuple(id_of_norm[n] for n in norms_of_role)
 
-        rows.append(
+        adds.append(
             ResidualAdd(
-                id=adds[facts.add],
+                id=id_of_add[facts.add],
                 stack=name,
                 layer=facts.layer,
                 module=module.path,
                 line=facts.add.node.line,
                 depth=depth,
                 placement=classify_add(facts),
-                input_norms=of(facts.input_norms),
-                output_norms=of(facts.output_norms),
-                stream_norm=next(iter(of(facts.stream_norms)), None),
-                skip_norm=next(iter(of(stack.chain.links[depth].norms)), None),
-                inner_norms=of(facts.qk_norms + facts.inner_norms),
+                input_norms=ids_of(facts.input_norms),
+                output_norms=ids_of(facts.output_norms),
+                stream_norm=next(iter(ids_of(facts.stream_norms)), None),
+                skip_norm=next(iter(ids_of(stack.chain.links[depth].norms)), None),
+                inner_norms=ids_of(facts.qk_norms + facts.inner_norms),
                 branches=facts.branches,
                 skip_scale=learned.scale_summary(facts.skip_factors),
                 branch_scale=learned.scale_summary(facts.branch_factors),
                 dtype=facts.add.node.dtype,
             )
         )
-    return rows
+    return adds
 
 
 def _describe_stack(
@@ -194,12 +194,12 @@ def _feeds_stack(norm: DetectedNorm, stack: StackStructure) -> bool:
 
 
 def norms_per_layer(stack: StackStructure) -> int:
-    """The most frequent number of placed norms over the layers."""
+    """The most frequent number of placed norms per layer."""
     return _most_frequent_count(Counter(layer for layer, _ in counted_norms(stack)), stack)
 
 
 def counted_norms(stack: StackStructure) -> set[tuple[int, DetectedNorm]]:
-    """The norms that place the adds; where there is none of them, those inside the branches."""
+    """Layer and norm of all norms that decide placement; without any, those inside the branches."""
     placed = {
         (f.layer, n)
         for f in stack.adds

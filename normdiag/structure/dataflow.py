@@ -1,4 +1,4 @@
-"""Walks on the graph: what a value is a copy of, and whether one value is computed from another."""
+"""Data-flow walks: the origin of a value, dependencies, and the nodes between two values."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from normdiag.structure.aten_operations import (
 
 @dataclass(frozen=True, slots=True)
 class ScaleFactor:
-    """One scale on the way: a number, or a node that holds a learned value."""
+    """One scale on a path: a number, or a node that holds a learned value."""
 
     value: float | Node
 
 
 @dataclass(frozen=True, slots=True)
 class TracedOrigin:
-    """What a value is a copy of, up to views, casts, dropout, masks and the scales passed."""
+    """The value that a node copies, up to views, casts, dropout, masks and the scales passed."""
 
     node: Node
     factors: tuple[ScaleFactor, ...] = ()
 
 
 def step_back(node: Node) -> tuple[Node, ScaleFactor | None] | None:
-    """One step back through an operation that changes places, precision or scale only."""
+    """Step back through an operation that changes only layout, precision or scale."""
     op = node.op
     if not node.parents:
         return None
@@ -60,7 +60,7 @@ def step_back(node: Node) -> tuple[Node, ScaleFactor | None] | None:
 
 
 def _step_past_filter(node: Node) -> tuple[Node, None] | None:
-    """x less a fixed filter of x (a moving average): no weight writes anything."""
+    """Step past x minus a fixed filter of x (a moving average), which has no weights."""
     x, filtered = node.args[0], node.args[1]
     if not (isinstance(x, Node) and isinstance(filtered, Node)):
         return None
@@ -80,7 +80,7 @@ def _step_past_mask(node: Node) -> tuple[Node, ScaleFactor | None] | None:
 def _step_past_scale(node: Node) -> tuple[Node, ScaleFactor | None] | None:
     a, b = node.args[0], node.args[1]
     if isinstance(node.form, NormForm) and node.form.norm.node is node:
-        return None  # the normalisation itself
+        return None  # the division of a norm
     for value, scale in ((a, b), (b, a)):
         if not isinstance(value, Node) or not value.is_data:
             continue
@@ -98,27 +98,27 @@ def _step_past_scale(node: Node) -> tuple[Node, ScaleFactor | None] | None:
 
 
 def _scale_factor(times: float) -> ScaleFactor | None:
-    """A scale of 1 (a multiplier that a configuration leaves at its default) is none."""
+    """The factor, or None for 1 (a configuration multiplier left at its default)."""
     return None if times == 1.0 else ScaleFactor(times)
 
 
 def _is_mask(scale: Node, value: Node) -> bool:
-    """One number per token that comes from the inputs without any weight (an attention mask)."""
+    """Whether `scale` is one number per token computed from inputs without weights (a mask)."""
     if len(scale.shape) == 0 or scale.shape[-1] != 1 or value.shape[-1:] == (1,):
         return False
-    stack, seen = [scale], {scale}
-    while stack:
-        node = stack.pop()
+    pending, visited = [scale], {scale}
+    while pending:
+        node = pending.pop()
         if node.op == "parameter" or is_contraction(node):
             return False
-        fresh = [p for p in node.parents if p not in seen]
-        seen.update(fresh)
-        stack.extend(fresh)
+        unvisited = [p for p in node.parents if p not in visited]
+        visited.update(unvisited)
+        pending.extend(unvisited)
     return True
 
 
 def _step_past_appended_tokens(node: Node) -> tuple[Node, ScaleFactor | None] | None:
-    """Learned tokens beside tokens that come from the inputs."""
+    """Step past learned tokens that are concatenated to tokens computed from the inputs."""
     data = [p for p in node.parents if p.origins]
     dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
     if len(data) != 1 or dim in (-1, len(node.shape) - 1):
@@ -127,7 +127,7 @@ def _step_past_appended_tokens(node: Node) -> tuple[Node, ScaleFactor | None] | 
 
 
 def trace_origin(node: Node) -> TracedOrigin:
-    """Back through views, casts, dropout, masks and scales to the value that is carried."""
+    """Trace back through views, casts, dropout, masks and scales to the value that is copied."""
     factors: list[ScaleFactor] = []
     while (step := step_back(node)) is not None:
         node, factor = step
@@ -137,21 +137,21 @@ def trace_origin(node: Node) -> TracedOrigin:
 
 
 def trace_dependency(end: Node, start: Node) -> tuple[bool, bool]:
-    """Is `end` computed from `start`, and does a contraction lie on some way between?"""
+    """Return whether `end` depends on `start`, and whether through a contraction on some path."""
     if end is start:
         return True, False
     if end.index < start.index or not end.is_data:
         return False, False
     limit = start.index
-    seen: dict[int, bool] = {}
+    visited: dict[int, bool] = {}
     reached = through = False
     stack = [(end, False)]
     while stack:
         node, crossed = stack.pop()
-        before = seen.get(node.index)
-        if before is not None and (before or not crossed):
+        crossed_before = visited.get(node.index)
+        if crossed_before is not None and (crossed_before or not crossed):
             continue
-        seen[node.index] = crossed
+        visited[node.index] = crossed
         crossed = crossed or is_contraction(node)
         for parent in node.parents:
             if parent is start:
@@ -165,19 +165,23 @@ def trace_dependency(end: Node, start: Node) -> tuple[bool, bool]:
 
 
 def nodes_between(start: Node, end: Node) -> set[Node]:
-    """The nodes on the ways from `start` to `end`, both included; empty where there is none."""
+    """The nodes on all paths from `start` to `end`, both included; empty without a path."""
     limit = start.index
     above: list[Node] = []
-    seen = {end}
+    visited = {end}
     stack = [end]
     while stack:
         node = stack.pop()
         above.append(node)
         for parent in node.parents:
-            if parent not in seen and (parent.parents or parent is start) and parent.index >= limit:
-                seen.add(parent)
+            if (
+                parent not in visited
+                and (parent.parents or parent is start)
+                and parent.index >= limit
+            ):
+                visited.add(parent)
                 stack.append(parent)
-    if start not in seen:
+    if start not in visited:
         return set()
     inside = {start}
     for node in sorted(above, key=lambda n: n.index):

@@ -1,15 +1,18 @@
-"""The number that was written in the code, where the graph holds its float32 rounding."""
+"""Decimal literals of constants that the graph holds rounded to float32."""
 
 from __future__ import annotations
 
 import struct
 
 _DIGITS = 4
-"""A decimal of more digits is a number of its own, such as float32's machine epsilon."""
+"""A decimal with more digits is not a rounded literal, such as the epsilon of float32."""
 
 
 def shortest_decimal(value: float) -> float:
-    """1e-05 for 9.999999747378752e-06: the short decimal that float32 rounds to `value`, if any."""
+    """Return the shortest decimal that float32 rounds to `value`: 1e-05 for 9.999999747378752e-06.
+
+    `value` itself where no decimal of up to 4 digits rounds to it.
+    """
     if value != _round_to_float32(value):
         return value
     for digits in range(1, _DIGITS + 1):

@@ -1,4 +1,4 @@
-"""Squares, centring, roots and the epsilon: from x to what a norm divides by."""
+"""Squares, centring, roots and epsilon: from x to the denominator of a norm."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def raise_to_exponent(operand: Node, exponent: float) -> PowerForm | None:
 
 
 def scale_power(form: PowerForm, times: float) -> PowerForm | None:
-    """k (c m2 + eps)^p = (c k^(1/p) m2 + eps k^(1/p))^p."""
+    """Scale a power: k (c m2 + eps)^p = (c k^(1/p) m2 + eps k^(1/p))^p."""
     if times == 1.0:
         return form
     if times <= 0.0 or isinstance(form.eps, Node):
@@ -73,7 +73,7 @@ def match_reciprocal(node: Node) -> Form | None:
 
 
 def match_clamp(node: Node) -> Form | None:
-    """max(s, eps): the floor under an L2 norm."""
+    """Match max(s, eps), the floor of an L2 norm."""
     form = node.parents[0].form
     floor = node.args[1] if len(node.args) > 1 else node.kwargs.get("min")
     if not isinstance(form, PowerForm) or form.eps != 0.0:
@@ -83,7 +83,7 @@ def match_clamp(node: Node) -> Form | None:
         return replace(form, eps=floor, eps_place="floor")
     if value is None or form.exponent not in (0.5, 1.0):
         return None
-    if value <= 0.0:  # no floor: E[x^2] - E[x]^2 kept from rounding below zero
+    if value <= 0.0:  # no floor: it keeps E[x^2] - E[x]^2 from rounding below zero
         return form
     if form.exponent == 1.0:
         value = value**0.5
@@ -91,7 +91,7 @@ def match_clamp(node: Node) -> Form | None:
 
 
 def match_relu(node: Node) -> Form | None:
-    """relu(s): no floor for what is never negative."""
+    """Match relu(s), which does not change a non-negative s."""
     form = node.parents[0].form
     return form if isinstance(form, PowerForm) else None
 

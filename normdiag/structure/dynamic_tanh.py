@@ -1,6 +1,6 @@
-"""DyT: gain * tanh(a x) + bias with a learned scalar a, in a norm's place (Zhu et al. 2025).
+"""DyT: gain * tanh(a x) + bias with a learned scalar a, in place of a norm (Zhu et al. 2025).
 
-It is no norm by invariance: an element of its output depends on that element of x alone.
+Unlike a norm it is elementwise and has no scale invariance.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from normdiag.structure.aten_operations import CASTS, VIEWS
 
 
 def match_scaled_tanh(node: Node) -> Form | None:
-    """tanh(a x) with a learned scalar a, as DyT has it."""
+    """Match tanh(a x) with a learned scalar a."""
     product = uncast_value(node.parents[0])
     if product.op not in ("mul", "multiply") or len(product.parents) != 2:
         return None
@@ -31,6 +31,7 @@ def _skip_views(node: Node) -> Node:
 
 
 def match_dyt_gain(node: Node, form: TanhForm, gain: Node) -> Form | None:
+    """Match the product of tanh(a x) and a gain per feature."""
     if not gain.shape or prod(gain.shape) != gain.shape[-1]:
         return None
     return NormForm(

@@ -1,4 +1,4 @@
-"""Which axis of a stream holds its features."""
+"""The axis of a stream that holds its features."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from normdiag.structure.dataflow import step_back
 
 
 def feature_axis(branch: Node) -> int:
-    """The axis, from the end, that the branch's last contraction writes its features to.
+    """Return the axis, from the end, that the branch's last contraction writes features to.
 
-    A convolution writes to axis 1, everything else to the last one; permutations on the way to
-    the add are followed.
+    A convolution writes to axis 1, everything else to the last axis; permutations between it and
+    the add are applied.
     """
     node = branch
     permutations: list[Node] = []

@@ -1,4 +1,4 @@
-"""The norms that a stream's last value goes through: its last layer's own, and the final one."""
+"""Norms on the last value of a stream: stream norms of the last layer, and the final norm."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from normdiag.structure.stream_chains import StreamChain, StreamFinder
 def find_final_norms(
     chain: StreamChain, layers: LayerAssignment, finder: StreamFinder
 ) -> tuple[tuple[DetectedNorm, ...], tuple[DetectedNorm, ...]]:
-    """Norms on the stream's last value: those inside the layer, then those outside."""
+    """Return the norms on the stream's last value inside the last layer, and those after it."""
     at = chain.adds[-1].node
     inside: list[DetectedNorm] = []
     outside: list[DetectedNorm] = []
@@ -42,7 +42,7 @@ def find_final_norms(
 def _find_norm_of_mixture(
     value: Node, width: int, layers: LayerAssignment, finder: StreamFinder, on_branches: set[Node]
 ) -> list[DetectedNorm]:
-    """The norm that reads a mix of the last value with other ones: lanes, earlier layers."""
+    """Find the norm that reads a mixture of the last value with lanes or earlier layers."""
     for norm in sorted(finder.norm_of.values(), key=lambda n: n.index):
         if norm.index < value.index or norm.node in on_branches or norm.count != width:
             continue
@@ -52,15 +52,15 @@ def _find_norm_of_mixture(
 
 
 def _reaches_unweighted(node: Node, value: Node) -> bool:
-    """Whether a way without weights leads from `value` to `node`."""
-    stack, seen = [node], {node}
-    while stack:
-        at = stack.pop()
+    """Whether a path without weights leads from `value` to `node`."""
+    pending, visited = [node], {node}
+    while pending:
+        at = pending.pop()
         if at is value:
             return True
         if at.index > value.index and at.is_data and not _is_weighted(at):
-            stack += [p for p in at.parents if p not in seen]
-            seen.update(at.parents)
+            pending += [p for p in at.parents if p not in visited]
+            visited.update(at.parents)
     return False
 
 
@@ -76,7 +76,7 @@ def _normalises_value(norm: DetectedNorm, value: Node) -> bool:
 
 
 def _pools_tokens(node: Node) -> bool:
-    """Whether tokens are averaged or chosen, feature by feature."""
+    """Whether tokens are pooled, feature by feature."""
     if node.op in ("mean", "amax", "max"):
         axes = reduced_axes(node.parents[0], node.args[1] if len(node.args) > 1 else None)
         return -1 not in axes

@@ -1,4 +1,4 @@
-"""Norms that one operation computes, read from the operation's arguments."""
+"""Norms that one operation computes, parsed from its arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from normdiag.structure.algebraic_forms import (
 
 def _parse_layer_norm(node: Node) -> DetectedNorm | None:
     x, shape, weight, bias, eps = _pad_arguments(node, 5)
-    eps = 1e-5 if eps is None else eps  # an argument that has its default value is not passed on
+    eps = 1e-5 if eps is None else eps  # an argument with its default value is not recorded
     return _build_norm(node, x, "layernorm", _trailing_axes(len(shape)), eps, (weight,), (bias,))
 
 
@@ -35,13 +35,11 @@ def _parse_group_norm(node: Node) -> DetectedNorm | None:
     else:
         x, groups, weight, bias, eps = _pad_arguments(node, 5)
     axes = tuple(range(1 - len(x.shape), 0))
-    found = _build_norm(
-        node, x, "groupnorm", axes, 1e-5 if eps is None else eps, (weight,), (bias,)
-    )
-    if found is not None:
-        found.groups = int(groups)
-        found.count = reduced_count(x, axes) // found.groups
-    return found
+    norm = _build_norm(node, x, "groupnorm", axes, 1e-5 if eps is None else eps, (weight,), (bias,))
+    if norm is not None:
+        norm.groups = int(groups)
+        norm.count = reduced_count(x, axes) // norm.groups
+    return norm
 
 
 def _parse_batch_norm(node: Node) -> DetectedNorm | None:
@@ -50,17 +48,17 @@ def _parse_batch_norm(node: Node) -> DetectedNorm | None:
     floats = [a for a in node.args[5:] if isinstance(a, float)]
     eps = floats[-1] if floats else None
     axes = (-len(x.shape), *range(2 - len(x.shape), 0))
-    found = _build_norm(node, x, "batchnorm", axes, eps, (weight,), (bias,))
-    if found is not None:
+    norm = _build_norm(node, x, "batchnorm", axes, eps, (weight,), (bias,))
+    if norm is not None:
         if not _uses_batch_statistics(node):
-            found.running_mean = mean if isinstance(mean, Node) else None
-            found.running_var = variance if isinstance(variance, Node) else None
-        found.count = x.shape[1]
-    return found
+            norm.running_mean = mean if isinstance(mean, Node) else None
+            norm.running_var = variance if isinstance(variance, Node) else None
+        norm.count = x.shape[1]
+    return norm
 
 
 def _uses_batch_statistics(node: Node) -> bool:
-    """Whether the batch's own statistics are used although running ones are given."""
+    """Whether batch statistics are used although running ones are passed."""
     return node.op == "_batch_norm_with_update" or node.args[5:6] == (True,)
 
 
@@ -82,7 +80,7 @@ def _trailing_axes(n: int) -> tuple[int, ...]:
 
 
 def _is_zero_query(x: Node) -> bool:
-    """Zeros in the place of tokens: a decoder's queries before its first layer."""
+    """Whether x is a zero tensor in place of tokens: decoder queries before the first layer."""
     return x.op in ("zeros", "zeros_like", "new_zeros") and len(x.shape) >= 3
 
 

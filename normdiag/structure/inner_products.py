@@ -1,4 +1,4 @@
-"""Sums of x times x over an axis, written as a matrix product, a dot product or an einsum."""
+"""Inner products of x with itself, written as matrix product, vecdot or einsum."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from normdiag.structure.aten_operations import CASTS, VIEWS
 
 
 def match_row_product(node: Node) -> Form | None:
-    """A (batched) matrix product of a row with itself."""
+    """Match a (batched) matrix product of a row with itself."""
     if len(node.shape) < 2 or node.shape[-2:] != (1, 1) or len(node.parents) < 2:
         return None
     left, right = (_skip_views(p) for p in node.parents[:2])
@@ -22,7 +22,7 @@ def match_row_product(node: Node) -> Form | None:
 
 
 def match_vecdot(node: Node) -> Form | None:
-    """linalg.vecdot(x, x, dim)."""
+    """Match linalg.vecdot(x, x, dim)."""
     left, right = node.args[:2]
     dim = node.args[2] if len(node.args) > 2 else node.kwargs.get("dim", -1)
     axis = dim if dim < 0 else dim - len(left.shape)
@@ -54,20 +54,20 @@ class Einsum:
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether nothing is summed and one operand has the result's axes in its order."""
+        """Whether nothing is summed and one operand has the axes of the result in their order."""
         return self.output in self.inputs and set("".join(self.inputs)) == set(self.output)
 
     def match_reduction(self) -> Form | None:
-        """A sum of x, or of x times x, over the letters that the output lacks."""
+        """Match a sum of x, or of x times x, over the letters that the output lacks."""
         letters = self.inputs[0]
         first = self.operands[0]
-        kept = [c for c in letters if c in self.output]
-        if "".join(kept) != self.output or any(s != letters for s in self.inputs):
+        output_letters = [c for c in letters if c in self.output]
+        if "".join(output_letters) != self.output or any(s != letters for s in self.inputs):
             return None
-        gone = [i - len(letters) for i, c in enumerate(letters) if c not in self.output]
-        if not gone or ("." in letters and letters.index(".") > gone[0] + len(letters)):
+        summed = [i - len(letters) for i, c in enumerate(letters) if c not in self.output]
+        if not summed or ("." in letters and letters.index(".") > summed[0] + len(letters)):
             return None
-        axes, forms = tuple(gone), [linear_form(o) for o in self.operands]
+        axes, forms = tuple(summed), [linear_form(o) for o in self.operands]
         count = prod(first.shape[a] for a in axes)
         if len(forms) == 2:
             return _square_sum(forms[0], forms[1], axes, count)
@@ -78,7 +78,7 @@ class Einsum:
 
 
 def parse_einsum(node: Node) -> Einsum | None:
-    """The parts of an einsum that stayed whole (in inference mode they do)."""
+    """Parse the equation and operands of an einsum recorded as one operation (inference mode)."""
     equation, operands = node.args[0], node.args[1]
     left, arrow, output = str(equation).replace(" ", "").replace("...", ".").partition("->")
     inputs = tuple(left.split(","))

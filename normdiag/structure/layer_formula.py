@@ -1,4 +1,4 @@
-"""One line that shows a layer: `x + F(rms(x))`, `ln(3.56 x + F(x))`, `x + LS(F(ln(x)))`."""
+"""One-line formula of a layer: `x + F(rms(x))`, `ln(3.56 x + F(x))`, `x + LS(F(ln(x)))`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SHORT = {
 
 
 def format_add(facts: AddStructure, skip_scale: Scale, branch_scale: Scale) -> str:
-    """One residual add as a formula of the stream x."""
+    """Format one residual add as a formula of the stream x."""
     x = "x"
     prefix = ""
     if facts.skip_norms:
@@ -68,6 +68,6 @@ def _format_scaled_branch(scale: Scale, branch: str) -> str:
 
 
 def format_stack(drawings: Sequence[str]) -> str:
-    """The drawings of all adds of a stack as one line, most frequent first."""
+    """Join the formulas of a stack's adds into one line, most frequent first."""
     ranked = [text for text, _ in Counter(drawings).most_common(3)]
     return " | ".join(ranked)

@@ -1,4 +1,4 @@
-"""The gain and the bias of a norm: what its normalised value is multiplied by and added to."""
+"""Gain and bias of a norm: the factor and the offset of its normalised value."""
 
 from __future__ import annotations
 
@@ -22,10 +22,12 @@ from normdiag.structure.dynamic_tanh import match_dyt_gain
 
 
 def is_same_call(node: Node, norm: DetectedNorm) -> bool:
+    """Whether `node` runs in the module call that computes the norm."""
     return node.frame is norm.node.frame
 
 
 def attach_gain(node: Node, norm: DetectedNorm, gain: Node | float) -> Form | None:
+    """Extend the norm by a multiplication with `gain`; None where that is not part of it."""
     if (
         norm.output is None
         or not continues_norm(node, norm)
@@ -48,7 +50,7 @@ def attach_gain(node: Node, norm: DetectedNorm, gain: Node | float) -> Form | No
 
 
 def _allows_affine(norm: DetectedNorm) -> bool:
-    """Batch and group norms have theirs per channel, inside the operation."""
+    """Whether later operations may add a gain or bias; batch and group norms hold theirs inside."""
     return norm.kind not in ("batchnorm", "groupnorm")
 
 
@@ -57,8 +59,11 @@ def _is_root_of_count(gain: float, norm: DetectedNorm) -> bool:
 
 
 def classify_by_length(norm: DetectedNorm) -> None:
-    """f x / sqrt(c m2 + eps) is x / sqrt(m2 + eps / f^2) where c = f^2: an RMSNorm, also where it
-    is written as a direction of length 1 that is made sqrt(H) long. An L2 norm has f = 1."""
+    """Tell an RMSNorm from an L2 norm by the length of the normalised vector.
+
+    f x / sqrt(c m2 + eps) equals x / sqrt(m2 + eps / f^2) where c = f^2. That is an RMSNorm, also
+    where it is written as a unit vector times sqrt(H). An L2 norm gives length 1.
+    """
     if norm.is_centred:
         return
     if isinstance(norm.eps, float) and isclose(norm.variance_scale, norm.factor**2, rel_tol=1e-6):
@@ -69,28 +74,28 @@ def classify_by_length(norm: DetectedNorm) -> None:
 
 
 def gained_form(value: Node, gain: Node) -> Form | None:
-    """A value, or what it will be multiplied by, times a gain: no norm yet."""
+    """A value, or its inverse deviation, times a gain, before the two are multiplied."""
     form: Form | None = value.form if isinstance(value.form, PowerForm) else linear_form(value)
     return GainedForm(form, gain) if isinstance(form, (LinearForm, PowerForm)) else None
 
 
 def split_gain(form: Form | None) -> tuple[LinearForm | PowerForm | None, Node | None]:
-    """The form without its gain, and the gain."""
+    """Split a form into the form without gain and the gain."""
     if isinstance(form, GainedForm):
         return form.form, form.gain
     return (form, None) if isinstance(form, (LinearForm, PowerForm)) else (None, None)
 
 
 def gain_offset(gain: Node) -> float:
-    """The number that is added to what is stored to make a gain: 1 for `1 + w`, else 0."""
+    """The constant that is added to the stored parameter: 1 for a gain of `1 + w`, else 0."""
     offset, at = 0.0, gain
     while at.parents:
         if at.op in ("add", "sub") and len(at.parents) == 1:
-            known = [n for n in map(scalar_value, at.args[:2]) if n is not None]
+            constants = [n for n in map(scalar_value, at.args[:2]) if n is not None]
             times = scalar_value(at.kwargs.get("alpha", 1))
-            if len(known) != 1 or times != 1.0:
+            if len(constants) != 1 or times != 1.0:
                 return 0.0
-            offset += known[0] if at.op == "add" else -known[0]
+            offset += constants[0] if at.op == "add" else -constants[0]
         elif at.op not in CASTS and at.op not in VIEWS:
             return 0.0
         at = at.parents[0]
@@ -98,6 +103,7 @@ def gain_offset(gain: Node) -> float:
 
 
 def attach_bias(node: Node, norm: DetectedNorm, bias: Node) -> Form | None:
+    """Extend the norm by an addition of `bias`; None where that is not part of it."""
     if norm.biases or not continues_norm(node, norm) or not _allows_affine(norm):
         return None
     norm.biases.append(bias)
@@ -106,7 +112,7 @@ def attach_bias(node: Node, norm: DetectedNorm, bias: Node) -> Form | None:
 
 
 def continues_norm(node: Node, norm: DetectedNorm) -> bool:
-    """Whether `node` continues the norm from its present output (and not from an earlier part)."""
+    """Whether `node` uses the current output of the norm, not an earlier intermediate value."""
     for parent in node.parents:
         at = parent
         while at is not norm.output and (at.op in CASTS or at.op in VIEWS) and at.parents:
@@ -117,7 +123,7 @@ def continues_norm(node: Node, norm: DetectedNorm) -> bool:
 
 
 def match_addcmul(node: Node) -> Form | None:
-    """addcmul(bias, normalised, gain)."""
+    """Match addcmul(bias, normalised, gain)."""
     bias, a, b = node.args[:3]
     for form, gain in ((operand_form(a), b), (operand_form(b), a)):
         learned = all(isinstance(p, Node) and not p.is_data for p in (gain, bias))

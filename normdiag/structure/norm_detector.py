@@ -1,4 +1,4 @@
-"""Norms, known by what they compute: the form of every operation, as the forward runs."""
+"""Norm detection by data flow: the algebraic form of every operation, as the forward runs."""
 
 from __future__ import annotations
 
@@ -54,22 +54,22 @@ from normdiag.structure.scale_shift import combine_terms, match_mean_term
 
 
 class NormDetector:
-    """Gives every node its form; collects the norms."""
+    """Assigns forms to nodes and collects the norms."""
 
     def __init__(self) -> None:
         self.norms: list[DetectedNorm] = []
         self._collected: set[DetectedNorm] = set()
 
     def detect_norm(self, node: Node) -> DetectedNorm | None:
-        """Set `node.form`. Returns the norm that `node` completes or extends, if any."""
-        fused = FUSED_NORM_PARSERS.get(node.op)
-        if fused is not None:
-            found = fused(node)
-            if found is not None:
-                self._collected.add(found)
-                self.norms.append(found)
-                node.form = NormForm(found)
-            return found
+        """Set `node.form` and return the norm that `node` completes or extends, if any."""
+        parse_fused = FUSED_NORM_PARSERS.get(node.op)
+        if parse_fused is not None:
+            norm = parse_fused(node)
+            if norm is not None:
+                self._collected.add(norm)
+                self.norms.append(norm)
+                node.form = NormForm(norm)
+            return norm
         handler = _HANDLERS.get(node.op)
         if handler is None or not node.parents:
             return None
@@ -78,7 +78,7 @@ class NormDetector:
             return None
         node.form = form
         if isinstance(form, ScaleShiftTerm) and form.term == "value":
-            return form.norm  # measured where x is at hand; collected when it is complete
+            return form.norm  # measured here, where x is an operand; collected when complete
         if not isinstance(form, NormForm):
             return None
         norm = form.norm
@@ -93,7 +93,7 @@ def _match_cast(node: Node) -> Form | None:
 
 
 def _match_view(node: Node) -> Form | None:
-    """A reshaped statistic is the same statistic; a reshaped x is a value of its own."""
+    """Match a view: a reshaped statistic keeps its form, a reshaped x is a new source."""
     form: Form | None = node.parents[0].form
     if preserves_layout(node):
         return form
@@ -149,7 +149,7 @@ def _match_product(node: Node, left: Node, right: Node) -> Form | None:
 
 
 def _match_einsum(node: Node) -> Form | None:
-    """A statistic of x, or x times its inverse and a gain."""
+    """Match a statistic of x, or x times an inverse deviation and a gain."""
     einsum = parse_einsum(node)
     if einsum is None or not einsum.is_elementwise:
         return None if einsum is None else einsum.match_reduction()
@@ -171,7 +171,7 @@ def _match_einsum(node: Node) -> Form | None:
 
 
 def _scale_form(node: Node, operand: Node, times: float) -> Form | None:
-    """A scaled statistic is a statistic; a scaled x is a value of its own."""
+    """Scale a form by a constant: a scaled statistic keeps its form, a scaled x is a new source."""
     form = operand.form
     if isinstance(form, (LinearForm, SquareForm)):
         return replace(form, scale=form.scale * times)
@@ -201,7 +201,7 @@ def _match_div(node: Node) -> Form | None:
 
 
 def _match_addcdiv(node: Node) -> Form | None:
-    """addcdiv(bias, gain (x - mean), s)."""
+    """Match addcdiv(bias, gain (x - mean), s)."""
     bias, value, s = node.args[:3]
     is_learned = isinstance(bias, Node) and not bias.is_data
     if not is_learned or not isinstance(s, Node) or not isinstance(s.form, PowerForm):
@@ -214,7 +214,7 @@ def _match_addcdiv(node: Node) -> Form | None:
 
 
 def _match_addcmul(node: Node) -> Form | None:
-    """addcmul(bias, normalised, gain), or addcmul(bias - mean a, x, a)."""
+    """Match addcmul(bias, normalised, gain) or addcmul(bias - mean a, x, a)."""
     shift, a, b = node.args[:3]
     if isinstance(shift, Node) and isinstance(shift.form, ScaleShiftTerm):
         return combine_terms(node, (shift, shift.form), (a, _match_factors(node, a, b)), 1.0)

@@ -1,4 +1,4 @@
-"""The division that makes a norm: x, or x less its mean, by the root of its own mean square."""
+"""The division of a norm: x, or x - mean(x), by the root of its mean square."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from normdiag.structure.norm_affine import classify_by_length, split_gain
 def match_norm_division(
     node: Node, value: Node, s: PowerForm, gain: Node | None, *, inverted: bool
 ) -> Form | None:
-    """`value` divided by s (times its inverse), with the gain that s or `value` brings."""
+    """Match `value` / s, or `value` times 1 / s, with the gain that s or `value` carries."""
     if s.exponent != (-0.5 if inverted else 0.5):
         return None
     forms: list[tuple[LinearForm | PowerForm | None, Node | None]] = [(linear_form(value), gain)]
     if isinstance(value.form, GainedForm) and gain is None:
         forms.insert(0, split_gain(value.form))
-    for x, own in forms:
+    for x, own_gain in forms:
         norm = _build_norm(node, x, s) if isinstance(x, LinearForm) else None
         if norm is None:
             continue
         if norm.is_centred and not (isinstance(x, LinearForm) and x.is_centred):
-            return ScaleShiftTerm(norm, "value", own)
-        norm.gains = [] if own is None else [own]
+            return ScaleShiftTerm(norm, "value", own_gain)
+        norm.gains = [] if own_gain is None else [own_gain]
         return NormForm(norm)
     return None
 

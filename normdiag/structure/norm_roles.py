@@ -1,4 +1,4 @@
-"""What each norm is for, seen from the streams. The first role that fits is the one."""
+"""The role of each norm relative to the streams; the first role that applies is used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from normdiag.structure.stack_structure import AddStructure, StackStructure
 
 @dataclass(frozen=True, slots=True)
 class NormAttachment:
-    """Where a norm belongs."""
+    """The role of a norm and its stack and layer."""
 
     role: NormRole
     stack: int | None = None
@@ -23,36 +23,38 @@ class NormAttachment:
 def assign_norm_roles(
     stacks: list[StackStructure], norms: list[DetectedNorm]
 ) -> dict[DetectedNorm, NormAttachment]:
-    """The role of every norm; `unattached` where no stream has to do with it."""
-    found: dict[DetectedNorm, NormAttachment] = {}
+    """Assign a role to every norm; `unattached` without a relation to a stream."""
+    attachments: dict[DetectedNorm, NormAttachment] = {}
     for i, stack in enumerate(stacks):
         for norm in stack.embedding_norms:
-            found.setdefault(norm, NormAttachment("embedding", i))
+            attachments.setdefault(norm, NormAttachment("embedding", i))
     for i, stack in enumerate(stacks):
         for norm in stack.final_norms:
-            found.setdefault(norm, NormAttachment("final", i))
+            attachments.setdefault(norm, NormAttachment("final", i))
     for role, pick in _NORMS_BY_ROLE:
         for i, stack in enumerate(stacks):
             for facts in stack.adds:
                 for norm in pick(facts):
-                    found.setdefault(norm, NormAttachment(role, i, facts.layer))
-    _assign_upstream_norms(stacks, norms, found)
-    return {n: found.get(n, NormAttachment("unattached")) for n in norms}
+                    attachments.setdefault(norm, NormAttachment(role, i, facts.layer))
+    _assign_upstream_norms(stacks, norms, attachments)
+    return {n: attachments.get(n, NormAttachment("unattached")) for n in norms}
 
 
 def _assign_upstream_norms(
-    stacks: list[StackStructure], norms: list[DetectedNorm], found: dict[DetectedNorm, NormAttachment]
+    stacks: list[StackStructure],
+    norms: list[DetectedNorm],
+    attachments: dict[DetectedNorm, NormAttachment],
 ) -> None:
-    """Norms from which a stream starts, with weights in between (ALBERT's factorised embedding)."""
+    """Assign norms before a stream's start, through weights (ALBERT's factorised embedding)."""
     first_add = min((s.adds[0].add.index for s in stacks), default=0)
     for norm in norms:
-        if norm in found or norm.index > first_add:
+        if norm in attachments or norm.index > first_add:
             continue
         output = norm.output or norm.node
         for i, stack in enumerate(stacks):
             start = stack.chain.links[0].source
             if output.index <= start.index and trace_dependency(start, output)[0]:
-                found[norm] = NormAttachment("embedding", i)
+                attachments[norm] = NormAttachment("embedding", i)
                 break
 
 

@@ -1,4 +1,4 @@
-"""Which part of the model each parameter belongs to: the layer that uses it, or what is outside."""
+"""Groups of parameters: by the layer that uses them, or by module outside the layers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from normdiag.structure.stack_structure import StackStructure
 def group_parameters(
     graph: Graph, stacks: Mapping[str, StackStructure], names: Iterable[str]
 ) -> dict[str, str]:
-    """Parameter name -> group.
+    """Assign a group to each parameter name.
 
-    A group is the layer of a stack that alone uses the parameter, by the path of its module
-    ("<stack>/layer#k" where layers are not modules); several runs of one module are one layer.
-    All else is grouped by the outermost module that holds it and no layer.
+    The group is the path of the only layer that uses the parameter ("<stack>/layer#k" where layers
+    are not modules); repeated runs of one module are one layer. Other parameters are grouped by
+    the outermost module that contains them and no layer.
     """
     users = _find_using_layers(graph, stacks)
     layers = {layer for used_by in users.values() for layer in used_by}
@@ -29,7 +29,7 @@ def group_parameters(
 
 
 def _find_using_layers(graph: Graph, stacks: Mapping[str, StackStructure]) -> dict[str, set[str]]:
-    """Parameter name -> the layers that use it."""
+    """Return the layers that use each parameter, by its name."""
     users: dict[str, set[str]] = {}
     owners = _layers_by_branch(stacks)
     for node in graph:
@@ -42,14 +42,14 @@ def _find_using_layers(graph: Graph, stacks: Mapping[str, StackStructure]) -> di
 
 
 def _enclosing_layer(node: Node, stacks: Mapping[str, StackStructure]) -> str | None:
-    """The layer in whose module `node` ran: the innermost, where a stack runs inside another."""
+    """The innermost layer module in which `node` ran."""
     running = node.frame.enclosing_frames()
     frames = {frame for stack in stacks.values() for frame in stack.layers.frames if frame}
     return next((frame.path for frame in reversed(running) if frame in frames), None)
 
 
 def _layers_by_branch(stacks: Mapping[str, StackStructure]) -> dict[Node, str]:
-    """Where layers are not modules: what lies on a layer's branches, and its norms."""
+    """Nodes on the branches and norms of each layer, for layers that are not modules."""
     owners: dict[Node, str] = {}
     for name, stack in stacks.items():
         for facts, add in zip(stack.adds, stack.chain.adds, strict=True):
@@ -62,24 +62,24 @@ def _layers_by_branch(stacks: Mapping[str, StackStructure]) -> dict[Node, str]:
             for node in nodes:
                 owners.setdefault(node, layer)
     for node in list(owners):
-        for parent in node.parents:  # a transposed or cast weight is made beside the branch
+        for parent in node.parents:  # a transposed or cast weight lies outside the branch
             if not parent.is_data:
                 owners.setdefault(parent, owners[node])
     return owners
 
 
 def _norm_nodes(norm: DetectedNorm) -> set[Node]:
-    """The nodes of one norm that take in learned values."""
-    made = {norm.node}
+    """The nodes of one norm that read learned values."""
+    nodes = {norm.node}
     node = norm.output
-    while node is not None and node not in made and node.parents:
-        made.add(node)
+    while node is not None and node not in nodes and node.parents:
+        nodes.add(node)
         node = next((p for p in node.parents if p.is_data), None)
-    return made
+    return nodes
 
 
 def _outermost_module(name: str, layers: set[str]) -> str:
-    """The outermost module that holds the parameter and no layer; the parameter, without one."""
+    """The outermost module that contains the parameter and no layer, else the parameter itself."""
     parts = name.split(".")
     of_layers = [layer.split(".") for layer in layers]
     for end in range(1, len(parts)):
@@ -89,9 +89,9 @@ def _outermost_module(name: str, layers: set[str]) -> str:
 
 
 def single_parameter_name(parts: list[Node | float]) -> str | None:
-    """The parameter that the gain or bias made of `parts` is, up to casts, views and an offset.
+    """The parameter that equals a gain or bias of `parts`, up to casts, views and an offset.
 
-    Then the derivative with respect to the one is that with respect to the other.
+    The derivative with respect to it is then that with respect to the gain or bias.
     """
     if len(parts) != 1 or not isinstance(parts[0], Node):
         return None

@@ -1,4 +1,4 @@
-"""The placement of an add, of a layer, of a stack, from the facts of its adds."""
+"""Norm placement of residual adds and stacks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from normdiag.structure.stack_structure import AddStructure, StackStructure
 
 
 def classify_add(facts: AddStructure) -> Placement:
-    """One add. Inner norms do not place anything, except that nothing else does."""
+    """Classify one add; inner norms count only where there are no other norms."""
     has_input = bool(facts.input_norms)
     has_output = bool(facts.output_norms)
     if facts.add.node.op == "lerp" or facts.is_interpolation or facts.add.is_mixed:
@@ -30,15 +30,15 @@ def classify_add(facts: AddStructure) -> Placement:
 
 
 def classify_stack(stack: StackStructure) -> tuple[Placement, str | None]:
-    """The whole stack, and what was seen where that is `hybrid` or `other`."""
+    """Classify a stack; for `hybrid` and `other` also list the placements per layer."""
     per_add = [classify_add(f) for f in stack.adds]
     first = per_add[0]
     if first in ("none", "other") and len(per_add) > 1 and stack.embedding_norms:
-        # the first branch reads the embedding norm's output: its norm is there already
+        # the first branch reads the embedding norm's output, which serves as its input norm
         first = per_add[0] = per_add[1]
     period = sum(f.layer == 0 for f in stack.adds)
     if not stack.adds[0].add.root.is_data and len(per_add) > period:
-        # the stream begins blank: what is normed first carries no data, and is not seen
+        # the stream begins with zeros: its first norm carries no data and is not detected
         first = per_add[0] = per_add[period]
     counts = Counter(per_add)
     if len(counts) == 1:
@@ -47,10 +47,10 @@ def classify_stack(stack: StackStructure) -> tuple[Placement, str | None]:
     for facts, placement in zip(stack.adds, per_add, strict=True):
         by_layer[facts.layer].append(placement)
     patterns = Counter(tuple(p) for p in by_layer.values())
-    seen = "; ".join(
+    note = "; ".join(
         f"{' + '.join(pattern)} in {n} layer{'s' if n > 1 else ''}"
         for pattern, n in patterns.most_common(4)
     )
     if set(counts) <= {"other", "none"}:
-        return "other", seen
-    return "hybrid", seen
+        return "other", note
+    return "hybrid", note

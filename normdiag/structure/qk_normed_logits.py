@@ -1,7 +1,8 @@
-"""Attention logits whose q and k both leave a norm: the gains alone bound them.
+"""Attention logits of normalised q and k (QK norm), which the gains alone bound.
 
-Between the norm and the product of q and k only what leaves lengths as they are may lie: views,
-casts, scales that are counted, and a rotary embedding, known by its sines and cosines of one angle.
+Between the norm and the product of q and k only length-preserving operations may lie: views,
+casts, scales (which are collected), and a rotary embedding, detected by the sine and cosine of one
+angle.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from normdiag.structure.dataflow import ScaleFactor, step_back
 
 @dataclass(frozen=True, slots=True)
 class NormedLogits:
-    """One attention's q . k, times all of `factors`."""
+    """The logits of one attention: q . k times all of `factors`."""
 
     score: Node
     """The product, or the whole attention where it is one operation."""
     q: DetectedNorm
     k: DetectedNorm
     factors: tuple[ScaleFactor, ...]
-    """Before and behind the product; the gains are not among them."""
+    """Scales before and after the product, without the gains."""
     score_factors: tuple[ScaleFactor, ...]
-    """Those behind the product."""
+    """Scales after the product."""
     is_rotated: bool
 
 
@@ -40,7 +41,7 @@ class _QkPath:
 def find_normed_logits(
     region: Iterable[Node], norms: Iterable[DetectedNorm]
 ) -> Iterator[NormedLogits]:
-    """The attentions among the nodes of one branch whose q and k come from two of `norms`."""
+    """Find the attentions in one branch whose q and k are outputs of two of `norms`."""
     by_output = {norm.output or norm.node: norm for norm in norms}
     ordered = sorted(region, key=lambda node: node.index)
     for node in ordered:
@@ -61,15 +62,15 @@ def find_normed_logits(
 
 
 def _trace_to_norm(node: Node, norms: dict[Node, DetectedNorm]) -> _QkPath | None:
-    """From an operand of the product back to the norm that it comes from."""
+    """Trace an operand of the product back to the norm that it comes from."""
     factors: list[ScaleFactor] = []
     is_rotated = False
     while node not in norms:
-        turned = _match_rotary_embedding(node)
-        if turned is not None:
-            node, more = turned
+        unrotated = _match_rotary_embedding(node)
+        if unrotated is not None:
+            node, rotary_factors = unrotated
             is_rotated = True
-            factors += more
+            factors += rotary_factors
             continue
         step = step_back(node)
         if step is None:
@@ -81,14 +82,14 @@ def _trace_to_norm(node: Node, norms: dict[Node, DetectedNorm]) -> _QkPath | Non
 
 
 def _match_rotary_embedding(node: Node) -> tuple[Node, list[ScaleFactor]] | None:
-    """x of x cos a + rotate(x) sin a, alone or beside the part of x that is not turned."""
+    """Match x cos a + rotate(x) sin a, alone or concatenated with an unrotated part of x."""
     if node.op == "cat" and node.parents:
-        turned = [t for p in node.parents if (t := _match_rotary_embedding(p)) is not None]
+        rotated = [t for p in node.parents if (t := _match_rotary_embedding(p)) is not None]
         rest = [p for p in node.parents if _match_rotary_embedding(p) is None]
-        if len(turned) == 1 and all(
-            _source_values(p) == _source_values(turned[0][0]) for p in rest
+        if len(rotated) == 1 and all(
+            _source_values(p) == _source_values(rotated[0][0]) for p in rest
         ):
-            return _skip_views(turned[0][0]), turned[0][1]
+            return _skip_views(rotated[0][0]), rotated[0][1]
         return None
     if node.op != "add" or len(node.parents) != 2:
         return None
@@ -106,7 +107,7 @@ def _match_rotary_embedding(node: Node) -> tuple[Node, list[ScaleFactor]] | None
 
 @dataclass(slots=True)
 class _RotaryProduct:
-    """x times the cosine or sine of an angle."""
+    """x times the cosine or the sine of an angle."""
 
     x: Node
     wave: str
@@ -134,27 +135,27 @@ def _match_rotary_product(node: Node) -> _RotaryProduct | None:
 
 
 def _source_values(node: Node) -> frozenset[Node]:
-    """What `node` is made of by cutting, turning signs and putting together again."""
-    found: set[Node] = set()
-    stack = [node]
-    while stack:
-        at = stack.pop()
+    """The values that `node` consists of, up to slicing, negation and concatenation."""
+    sources: set[Node] = set()
+    pending = [node]
+    while pending:
+        at = pending.pop()
         if at.parents and (at.op in VIEWS or at.op in CASTS or at.op in ("neg", "cat", "stack")):
-            stack.extend(at.parents)
+            pending.extend(at.parents)
         else:
-            found.add(at)
-    return frozenset(found)
+            sources.add(at)
+    return frozenset(sources)
 
 
 def _skip_views(node: Node) -> Node:
-    """The value that a part of features was cut from."""
+    """The value of which `node` is a view or a cast."""
     while node.parents and (node.op in VIEWS or node.op in CASTS):
         node = node.parents[0]
     return node
 
 
 def _attention_scale(attention: Node) -> list[ScaleFactor]:
-    """The scale of an attention that is one operation: given, or 1 / sqrt(d)."""
+    """The scale of a fused attention: its argument, or 1 / sqrt(d)."""
     scale = attention.kwargs.get("scale")
     if scale is None:
         scale = attention.parents[0].shape[-1] ** -0.5
@@ -162,7 +163,7 @@ def _attention_scale(attention: Node) -> list[ScaleFactor]:
 
 
 def _scales_after_product(score: Node, ordered: list[Node]) -> list[ScaleFactor]:
-    """The scales between the product and what is done with it next."""
+    """The scales between the product and its next use."""
     factors: list[ScaleFactor] = []
     at = score
     for node in ordered:

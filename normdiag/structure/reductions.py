@@ -1,4 +1,4 @@
-"""Forms of reductions: means, sums, variances, vector norms, self inner products."""
+"""Forms of reductions: means, sums, variances, vector norms, inner products."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _match_vector_norm(node: Node) -> Form | None:
         return None
     axes = reduced_axes(operand, _find_argument(node, 2, "dim"))
     if node.op == "linalg_norm" and order is not None and len(axes) > 1:
-        return None  # a matrix's largest singular value
+        return None  # the largest singular value of a matrix
     count = reduced_count(operand, axes)
     return PowerForm(
         form.source, axes, form.is_centred, form.scale**2 * count, count, 0.5, mean=form.mean

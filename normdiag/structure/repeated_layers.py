@@ -1,8 +1,8 @@
-"""Which run of which repeated layer an add belongs to.
+"""Assignment of residual adds to the runs of a repeated layer.
 
-The repeated layer is the outermost module that separates the adds of a chain, unless what it
-holds is itself a row of modules that do the same (a stage of blocks); where no module separates
-the adds, the repeated line of code does.
+The repeated layer is the outermost module that separates the adds of a chain, unless it contains
+a list of modules that do the same (a stage of blocks). Where no module separates the adds, a
+repeated source line does.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ class LayerAssignment:
     layer_of_add: tuple[int, ...]
     """The layer run of each add."""
     modules: tuple[Frame, ...]
-    """The module that each add is filed under."""
+    """The module whose path names each add."""
     frames: tuple[Frame | None, ...]
-    """The frame of each layer run; None where layers are not modules."""
+    """The call frame of each layer run; None where layers are not modules."""
 
     @property
     def count(self) -> int:
         return max(self.layer_of_add) + 1
 
     def find_layer(self, node: Node) -> int | None:
-        """The layer run in which `node` was made, if any."""
+        """Return the layer run that computed `node`, if any."""
         chain = node.frame.enclosing_frames()
         for i, frame in enumerate(self.frames):
             if frame is not None and frame in chain:
@@ -44,10 +44,10 @@ class LayerAssignment:
 
 
 def group_by_module_list(adds: Sequence[DetectedAdd]) -> dict[str | None, list[DetectedAdd]]:
-    """The adds of one chain by the row of modules that they run in; None: in no such row.
+    """Group the adds of one chain by the module list that they run in; None: in no list.
 
-    A row is a set of calls of modules with one parent path: the items of a list of modules, or
-    one module called again and again.
+    A list is a set of module calls with one parent path: the items of a ModuleList, or one module
+    called repeatedly.
     """
     chains = {a: a.node.frame.enclosing_frames() for a in adds}
     siblings: dict[str, set[Frame]] = {}
@@ -68,7 +68,7 @@ def group_by_module_list(adds: Sequence[DetectedAdd]) -> dict[str | None, list[D
 
 
 def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:
-    """Without the model itself."""
+    """Frames of modules below the model itself."""
     return [f for f in chain if f.path]
 
 
@@ -77,7 +77,7 @@ def _parent_path(frame: Frame) -> str:
 
 
 def _is_list_item(frame: Frame) -> bool:
-    """Whether the module sits in a list: what holds it is not what called it."""
+    """Whether the module is an item of a list: its parent path differs from its caller."""
     return (
         frame.parent is not None
         and bool(_parent_path(frame))
@@ -111,7 +111,7 @@ def assign_layers(
 
 
 def _shared_frame_depth(chains: Sequence[tuple[Frame, ...]]) -> int:
-    """How many outer frames all adds share; a lone add's innermost frame is its layer."""
+    """Number of outer frames that all adds share; the layer of a single add is its innermost."""
     if len({c[-1] for c in chains}) == 1:
         return len(chains[0]) - 1 if len(chains[0]) > 1 else 1
     depth = 0
@@ -123,7 +123,7 @@ def _shared_frame_depth(chains: Sequence[tuple[Frame, ...]]) -> int:
 def _descend_into_stages(
     chains: Sequence[tuple[Frame, ...]], depth: int, signatures: Sequence[Signature]
 ) -> int:
-    """Into a stage: while every module at `depth` holds a row of modules that do the same."""
+    """Increase `depth` while every module there contains a list of modules that do the same."""
     while all(len(c) > depth + 1 for c in chains):
         rows: dict[Frame, dict[Frame, list[Signature]]] = {}
         for chain, signature in zip(chains, signatures, strict=True):
@@ -138,7 +138,7 @@ def _descend_into_stages(
 
 
 def common_module_path(paths: Sequence[str]) -> str:
-    """The module path that the layers have in common ("model.layers" of "model.layers.0")."""
+    """The module path that the layers share ("model.layers" for "model.layers.0")."""
     unique = set(paths)
     if len(unique) == 1:
         path = unique.pop()
@@ -155,12 +155,12 @@ def common_module_path(paths: Sequence[str]) -> str:
 def _assign_layers_by_line(
     adds: Sequence[DetectedAdd], regions: dict[DetectedAdd, set[Node]]
 ) -> LayerAssignment:
-    """Layers without modules: each time the code comes back to a line, a new layer begins."""
-    seen: Counter[str | None] = Counter()
+    """Assign layers that are not modules: each repetition of a source line begins a new layer."""
+    runs_of_line: Counter[str | None] = Counter()
     of_add, layer = [], 0
     for add in adds:
-        layer = max(layer, seen[add.node.line])
-        seen[add.node.line] += 1
+        layer = max(layer, runs_of_line[add.node.line])
+        runs_of_line[add.node.line] += 1
         of_add.append(layer)
     modules = tuple(_last_contraction_frame(a, regions[a]) for a in adds)
     first = adds[0].node.line
@@ -169,6 +169,6 @@ def _assign_layers_by_line(
 
 
 def _last_contraction_frame(add: DetectedAdd, region: set[Node]) -> Frame:
-    """The module that computed the branch, where the add itself ran outside every layer."""
+    """The module that computed the branch, for an add outside every layer."""
     contractions = [n for n in region if is_contraction(n)]
     return max(contractions, key=lambda n: n.index, default=add.node).frame

@@ -1,6 +1,6 @@
-"""Residual adds: an addition of which one operand is upstream of the other.
+"""Residual adds: additions of which one operand is computed from the other.
 
-Decided at the moment the addition runs, since ancestors lie in the past.
+They are detected when the addition runs, since ancestors precede it.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
 @dataclass(slots=True, eq=False)
 class DetectedAdd:
-    """y = x + u_1 + .. : one write-back, of one or more aten additions."""
+    """One residual add y = x + u_1 + .., of one or more ATen additions."""
 
     node: Node
     """The (last) addition."""
     skip: Node
-    """x as added."""
+    """x, the skip operand of the addition."""
     branches: list[Node]
-    """Each u as added."""
+    """Each u, the branch operands."""
     skip_index: int
-    """Which operand of the first addition x was."""
+    """Position of x among the operands of the first addition."""
     root: Node
-    """What x is a copy of."""
+    """The value that x copies."""
     sign: float = 1.0
     continued_add: DetectedAdd | None = None
     """The earlier addition that this one continues: (x + u_1) + u_2."""
     is_continued: bool = False
     is_mixed: bool = False
-    """x was not carried as it is: the lanes of the stream were mixed."""
+    """Whether x is a mixture of the lanes of the stream."""
     skip_factors: tuple[ScaleFactor, ...] = ()
 
     @property
@@ -51,32 +51,32 @@ class DetectedAdd:
 
 
 _LONGEST_DELAY = 8
-"""How many adds a branch may be late."""
+"""Largest number of adds between a branch's input and its addition."""
 
 
 class ResidualAddDetector:
-    """Collects residual adds as they run."""
+    """Detects residual adds as they run."""
 
     def __init__(self) -> None:
         self.adds: list[DetectedAdd] = []
         self.plain_additions: list[Node] = []
         """Additions of two data values of one shape that are not residual adds."""
         self.mixed_lanes: dict[Node, Node] = {}
-        """A product that mixes the lanes of a stream -> the stream."""
+        """The stream by the product that mixes its lanes."""
         self._by_node: dict[Node, DetectedAdd] = {}
 
     def detect_add(self, node: Node) -> DetectedAdd | None:
-        """The residual add that `node` is, if any."""
+        """Return the residual add that `node` computes, if any."""
         operands = addition_operands(node)
         if operands is None:
             return None
         a, b = operands
         for i, (skip, branch) in enumerate(((a, b), (b, a))):
-            found = self._match_residual(node, skip, branch, i)
-            if found is not None:
-                self.adds.append(found)
-                self._by_node[node] = found
-                return found
+            add = self._match_residual(node, skip, branch, i)
+            if add is not None:
+                self.adds.append(add)
+                self._by_node[node] = add
+                return add
         if a.is_data and b.is_data:
             self.plain_additions.append(node)
         return None
@@ -85,7 +85,7 @@ class ResidualAddDetector:
         if skip.shape != node.shape or branch.shape[-1:] != node.shape[-1:]:
             return None
         if node.op == "sub" and (i == 1 or step_back(node) is not None):
-            return None  # u - x takes the stream off; x less a filter of x writes nothing
+            return None  # u - x subtracts the stream; x minus a filter of x adds nothing
         start = trace_origin(skip)
         is_derived, is_contracted = trace_dependency(branch, start.node)
         if is_contracted:
@@ -109,7 +109,7 @@ class ResidualAddDetector:
     def _match_mixed_lanes(
         self, node: Node, mixed: Node, branch: Node, i: int
     ) -> DetectedAdd | None:
-        """Lanes of a stream, mixed by a small matrix before the branch is added to each."""
+        """Match lanes of a stream that a small matrix mixes before the branch is added to each."""
         if not is_score_product(mixed):
             return None
         for lanes in mixed.parents:
@@ -123,7 +123,7 @@ class ResidualAddDetector:
     def _match_continuation(
         self, node: Node, start: TracedOrigin, branch: Node, i: int
     ) -> DetectedAdd | None:
-        """(x + u_1) + u_2: a second branch that reads the same x."""
+        """Match (x + u_1) + u_2: a second branch that reads the same x."""
         earlier = self._by_node.get(start.node)
         if earlier is None or start.factors or earlier.is_continued:
             return None
@@ -143,7 +143,7 @@ class ResidualAddDetector:
     def _match_delayed_branch(
         self, node: Node, skip: Node, branch: Node, i: int
     ) -> DetectedAdd | None:
-        """A branch that reads a stream value of some adds ago (a shortcut around them)."""
+        """Match a branch that reads a stream value before earlier adds (a shortcut around them)."""
         value = trace_origin(skip).node
         for _ in range(_LONGEST_DELAY):
             earlier = self._by_node.get(value)
@@ -185,7 +185,7 @@ def _is_data(value: Any) -> bool:
 
 
 def branch_summands(branch: Node, root: Node) -> list[Node]:
-    """The terms of a branch that is itself a sum of values computed from the same stream value."""
+    """The terms of a branch that is a sum of values computed from the same stream value."""
     node = trace_origin(branch).node
     operands = addition_operands(node)
     if operands is None:

@@ -1,9 +1,9 @@
-"""Which weights feed only norms, so that their scale changes nothing.
+"""Weights whose scale does not change the output, because only norms read their result.
 
-Every value has a degree in one weight W: it goes as lambda^d where W goes as lambda W. Products add
-degrees, sums keep them where all terms have the same, a norm makes every degree 0 (epsilon apart).
-W is scale-free where no value of another degree is left over. This holds for positive lambda,
-since ReLU is of degree one for those.
+Every value has a degree of homogeneity d in one weight W: it scales by lambda^d where W scales by
+lambda. Products add degrees, sums keep a common degree, a norm makes every degree 0 (up to
+epsilon). W is scale-free where every output has degree 0. This holds for positive lambda, for
+which ReLU is of degree one.
 """
 
 from __future__ import annotations
@@ -39,49 +39,49 @@ _HOMOGENEOUS = CASTS | VIEWS | DROPOUT | {
     "neg", "abs", "relu", "cat", "stack", "sum", "mean", "cumsum", "amax", "write",
     "linalg_vector_norm", "norm",
 }  # fmt: skip
-"""Of degree one in all their operands together, for positive lambda."""
+"""Operations of degree one in all operands together, for positive lambda."""
 _POWERS = {"square": 2.0, "sqrt": 0.5, "rsqrt": -0.5, "reciprocal": -1.0}
 _FIXED = frozenset({"batchnorm", "dyt", "other"})
-"""Norms that do not divide by the size of their input: a batch norm in eval mode is a fixed map."""
+"""Norms that do not divide by the size of their input, such as batch norm in eval mode."""
 
 
 @dataclass(slots=True)
 class _Degrees:
-    """Of the values that depend on one weight."""
+    """Degrees of the values that depend on one weight."""
 
     by_node: dict[Node, float]
     norms: list[DetectedNorm] = field(default_factory=list)
-    """Those that took a scale off."""
+    """Norms that removed a scale."""
     statistics: set[Node] = field(default_factory=set)
-    """Of no degree, since epsilon was added; only a norm's division may use them."""
+    """Values without degree because of epsilon; only the division of a norm may use them."""
 
 
 def find_scale_free_weights(graph: Graph) -> dict[str, DetectedNorm]:
-    """Parameter name of every scale-free matrix -> the first norm that takes its scale off."""
+    """Return the first norm that removes the scale of each scale-free matrix, by parameter name."""
     children: dict[Node, list[Node]] = {}
     for node in graph:
         for parent in dict.fromkeys(node.parents):
             children.setdefault(parent, []).append(node)
-    found = {}
+    norms = {}
     for node in graph:
         if node.op == "parameter" and node.name is not None and len(node.shape) > 1:
             norm = _find_absorbing_norm(node, children)
             if norm is not None:
-                found[node.name] = norm
-    return found
+                norms[node.name] = norm
+    return norms
 
 
 def _find_absorbing_norm(
     weight: Node, children: Mapping[Node, Iterable[Node]]
 ) -> DetectedNorm | None:
-    """Follow what depends on the weight until nothing of its scale is left; None where it stays."""
+    """Follow the weight's dependents until norms have removed its scale; None if some keep it."""
     degrees = _Degrees({weight: 1.0})
     waiting = set(children.get(weight, ()))
     while waiting:
         node = min(waiting, key=lambda n: n.index)
         waiting.discard(node)
         if node.output and node not in children:
-            continue  # a further result of an operation, that nothing reads
+            continue  # an unused further output of an operation
         degree = _node_degree(node, degrees)
         if degree is not None:
             degrees.by_node[node] = degree
@@ -92,28 +92,28 @@ def _find_absorbing_norm(
         if degree == 0.0:
             continue
         if node not in children:
-            return None  # the model gives it back
+            return None  # an output of the model
         waiting.update(children[node])
     return degrees.norms[0] if degrees.norms else None
 
 
 def _node_degree(node: Node, degrees: _Degrees) -> float | None:
-    """Of the value of `node`; None where it is no power of lambda."""
-    form, of = node.form, degrees.by_node
+    """Degree of the value of `node`; None where it is not homogeneous."""
+    form, degree_of = node.form, degrees.by_node
     uses_statistics = any(p in degrees.statistics for p in node.parents)
     if isinstance(form, NormForm) and (form.norm.node is node or uses_statistics):
         if form.norm.kind in _FIXED:
             return None
         degrees.norms.append(form.norm)
         return 0.0
-    if isinstance(form, LinearForm) and form.is_centred and form.source in of:
-        return of[form.source]
-    return None if uses_statistics else _operation_degree(node, of)
+    if isinstance(form, LinearForm) and form.is_centred and form.source in degree_of:
+        return degree_of[form.source]
+    return None if uses_statistics else _operation_degree(node, degree_of)
 
 
-def _operation_degree(node: Node, of: Mapping[Node, float]) -> float | None:
+def _operation_degree(node: Node, degree_of: Mapping[Node, float]) -> float | None:
     def degree(value: Any) -> float:
-        return of.get(value, 0.0) if isinstance(value, Node) else 0.0
+        return degree_of.get(value, 0.0) if isinstance(value, Node) else 0.0
 
     op, args = node.op, node.args
     if not any(map(degree, node.parents)):
@@ -143,6 +143,6 @@ def _operation_degree(node: Node, of: Mapping[Node, float]) -> float | None:
 
 
 def _common_degree(degrees: Iterable[float]) -> float | None:
-    """The degree of a sum; None where its terms differ."""
+    """The common degree of the terms of a sum; None where they differ."""
     different = set(degrees)
     return different.pop() if len(different) == 1 else None

@@ -1,7 +1,7 @@
-"""The norm as one multiplication and one addition: x a + (bias - mean(x) a), a = gain / s.
+"""Norms in scale-shift form: x a + (bias - mean(x) a) with a = gain / s.
 
-The form in which kernels and folded norms are written. x a alone is no norm; it becomes one when
-mean(x) a is taken from it.
+Kernels and folded norms are written so. The term x a alone is not a norm; it becomes one when
+mean(x) a is subtracted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Operand = tuple[Node, Form | None]
 
 
 def match_mean_term(mean: MeanForm, s: PowerForm, gain: Node | None) -> Form | None:
-    """mean(x) a."""
+    """Match mean(x) a."""
     fits = mean.source is s.source and mean.axes == s.axes and not mean.is_squared
     if not fits or mean.scale != 1.0 or s.exponent != -0.5 or not s.is_centred:
         return None
@@ -30,13 +30,13 @@ def match_mean_term(mean: MeanForm, s: PowerForm, gain: Node | None) -> Form | N
 
 
 def combine_terms(node: Node, left: Operand, right: Operand, sign: float) -> Form | None:
-    """bias - mean(x) a, x a - mean(x) a or x a + (bias - mean(x) a)."""
+    """Match bias - mean(x) a, x a - mean(x) a or x a + (bias - mean(x) a)."""
     (a, first), (_, second) = left, right
     if isinstance(second, ScaleShiftTerm) and second.term == "mean" and sign < 0:
         if isinstance(first, ScaleShiftTerm):
             return _complete_norm(node, first, second)
         is_bias = not a.is_data and a.is_floating
-        return replace(second, side="shift", bias=a) if is_bias else None
+        return replace(second, term="shift", bias=a) if is_bias else None
     if isinstance(first, ScaleShiftTerm) and isinstance(second, ScaleShiftTerm) and sign > 0:
         value, shift = (first, second) if first.term == "value" else (second, first)
         return _complete_norm(node, value, shift) if shift.term == "shift" else None

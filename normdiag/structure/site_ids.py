@@ -1,4 +1,4 @@
-"""Stable ids: a norm is the module it is, or a numbered norm of the module that computes it."""
+"""Stable ids: the path of a norm module, or a number within the module that computes the norm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normdiag.structure.stack_structure import StackStructure
 
 
 def norm_ids(graph: Graph, norms: list[DetectedNorm]) -> dict[DetectedNorm, str]:
-    """One id per call of each norm: "path", from the second call on "path@1"; or "path/norm#k"."""
+    """Return an id per call of each norm: "path", "path@1" for the second, or "path/norm#k"."""
     per_frame = Counter(n.node.frame for n in norms)
     busy = _composite_frames(graph)
     numbered: Counter[str] = Counter()
@@ -28,7 +28,7 @@ def norm_ids(graph: Graph, norms: list[DetectedNorm]) -> dict[DetectedNorm, str]
 
 
 def _composite_frames(graph: Graph) -> set[Frame]:
-    """Frames that do more than normalise: they contract, or call other modules."""
+    """Frames that do more than normalise: they contract or call other modules."""
     busy: set[Frame] = set()
     for node in graph:
         if node.frame.parent is not None:
@@ -39,26 +39,26 @@ def _composite_frames(graph: Graph) -> set[Frame]:
 
 
 def add_ids(stacks: list[StackStructure]) -> dict[DetectedAdd, str]:
-    """ "<module>/add#k", k in order over the forward."""
-    found = [
+    """Return the id "<module>/add#k" of each add, k in the order of the forward."""
+    adds = [
         (facts.add, module.path)
         for stack in stacks
         for facts, module in zip(stack.adds, stack.layers.modules, strict=True)
     ]
     numbered: Counter[str] = Counter()
     ids = {}
-    for add, path in sorted(found, key=lambda pair: pair[0].index):
+    for add, path in sorted(adds, key=lambda pair: pair[0].index):
         ids[add] = f"{path}/add#{numbered[path]}"
         numbered[path] += 1
     return ids
 
 
 def stack_ids(stacks: list[StackStructure]) -> list[str]:
-    """The module path of the repeated layers; "@n" where two stacks share one."""
-    seen: Counter[str] = Counter()
+    """Return the module path of each stack's layers, with "@n" where stacks share a path."""
+    uses: Counter[str] = Counter()
     ids = []
     for stack in stacks:
         path = stack.layers.id
-        ids.append(path if not seen[path] else f"{path}@{seen[path]}")
-        seen[path] += 1
+        ids.append(path if not uses[path] else f"{path}@{uses[path]}")
+        uses[path] += 1
     return ids

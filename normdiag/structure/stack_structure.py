@@ -1,4 +1,4 @@
-"""Per residual add: the norms around it, the scales on it, the branches in it."""
+"""Norms, scales and branches of every residual add of a stack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from normdiag.graph import Node
-from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.algebraic_forms import DetectedNorm, scalar_value
 from normdiag.structure.aten_operations import (
     ATTENTION,
     is_contraction,
@@ -17,13 +17,12 @@ from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, t
 from normdiag.structure.final_norms import find_final_norms
 from normdiag.structure.repeated_layers import LayerAssignment
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
-from normdiag.structure.scales import addition_factors, skip_factors
-from normdiag.structure.stream_chains import StreamChain, StreamFinder, StreamLink
+from normdiag.structure.stream_chains import StreamChain, StreamFinder
 
 
 @dataclass(slots=True)
 class AddStructure:
-    """What design 3 asks of every add."""
+    """One residual add with the norms around it, its scales and its branches."""
 
     add: DetectedAdd
     layer: int
@@ -38,14 +37,14 @@ class AddStructure:
     skip_factors: tuple[ScaleFactor, ...]
     branch_factors: tuple[ScaleFactor, ...]
     between_norms: tuple[DetectedNorm, ...] = ()
-    """On the stream between two runs of the layers, in none of them; filed under the last add."""
+    """Norms on the stream between two passes over the layers, listed with the last add."""
     is_interpolation: bool = False
-    """x + a (F(x) - x): the branch takes the stream off again."""
+    """x + a (F(x) - x): the branch subtracts the stream."""
 
 
 @dataclass(slots=True)
 class StackStructure:
-    """One chain with the facts of all its adds."""
+    """One chain with the structure of all its adds."""
 
     chain: StreamChain
     layers: LayerAssignment
@@ -53,14 +52,14 @@ class StackStructure:
     embedding_norms: tuple[DetectedNorm, ...]
     final_norms: tuple[DetectedNorm, ...]
     regions: dict[DetectedAdd, set[Node]]
-    """Per add: the nodes on its branch."""
+    """The nodes on the branch of each add."""
 
 
 def build_stack_structure(
     chain: StreamChain, layers: LayerAssignment, finder: StreamFinder
 ) -> StackStructure:
-    """Read off the facts of every add of one chain."""
-    ownership = _assign_link_norms(chain, layers)
+    """Collect the structure of every add of one chain."""
+    is_next_owner = _assign_link_norms(chain, layers)
     facts = [
         _build_add_structure(add, layer, finder)
         for add, layer in zip(chain.adds, layers.layer_of_add, strict=True)
@@ -68,8 +67,8 @@ def build_stack_structure(
     embedding: tuple[DetectedNorm, ...] = ()
     between_passes: list[DetectedNorm] = []
     for i, link in enumerate(chain.links):
-        owned_by_next = ownership[i]
-        facts[i].skip_factors = skip_factors(chain.adds[i], finder)
+        owned_by_next = is_next_owner[i]
+        facts[i].skip_factors = _skip_factors(chain.adds[i], finder)
         if i and layers.frames[0] is not None:
             apart = [n for n in link.norms if layers.find_layer(n.node) is None]
             between_passes += apart
@@ -85,7 +84,7 @@ def build_stack_structure(
         else:
             facts[i - 1].stream_norms = link.norms[::-1]
     if layers.count > 1 and not any(f.skip_norms for f in facts[1:]):
-        # the first layer alone has it: it makes the stream, wherever it is called
+        # only the first layer has one: it is the embedding norm, wherever it is called
         embedding += facts[0].skip_norms
         facts[0].skip_norms = ()
     last, final = find_final_norms(chain, layers, finder)
@@ -101,16 +100,16 @@ def build_stack_structure(
 
 
 def _rare_closing_adds(facts: list[AddStructure], layers: int) -> list[AddStructure]:
-    """The adds after which a norm closes a layer of pre-norm adds, where most layers have none."""
+    """Pre-norm adds at the end of a layer followed by a stream norm that most layers lack."""
     last_of = {f.layer: f for f in facts}
     closed = [f for f in last_of.values() if f.stream_norms and f.input_norms]
     return closed if 2 * len(closed) <= layers else []
 
 
 def _assign_link_norms(chain: StreamChain, layers: LayerAssignment) -> list[bool]:
-    """Per link: do its norms run with the add after it (True) or with the one before (False)?
+    """Per link, whether its norms belong to the add after it rather than to the one before.
 
-    Where both adds are in one layer, the links between layers decide.
+    Where both adds are in one layer, the majority of the links between layers decides.
     """
     votes = []
     for i, link in enumerate(chain.links):
@@ -118,7 +117,7 @@ def _assign_link_norms(chain: StreamChain, layers: LayerAssignment) -> list[bool
             at = layers.find_layer(link.norms[0].node)
             votes.append(at == layers.layer_of_add[i])
     if not votes and chain.links[0].norms:
-        # one layer only: a norm in front of its first add, inside the layer, is the next add's
+        # one layer only: a norm before its first add, inside the layer, belongs to that add
         votes = [layers.find_layer(chain.links[0].norms[0].node) is not None]
     majority = sum(votes) * 2 > len(votes)
     owners = []
@@ -133,7 +132,7 @@ def _assign_link_norms(chain: StreamChain, layers: LayerAssignment) -> list[bool
 def _build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> AddStructure:
     region = finder.regions[add]
     outputs: list[DetectedNorm] = []
-    factors = addition_factors(add)
+    factors = _addition_factors(add)
     terms: list[Node] = []
     is_interpolation = False
     for branch in add.branches:
@@ -160,13 +159,13 @@ def _build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> 
 
 @dataclass(slots=True)
 class _BranchEnd:
-    """How a branch ends: the norms and scales that its output goes through last."""
+    """End of a branch: the norms and scales that its output passes last."""
 
     node: Node
     norms: list[DetectedNorm] = field(default_factory=list)
     factors: list[ScaleFactor] = field(default_factory=list)
     subtracts_stream: bool = False
-    """It ends in less the stream itself."""
+    """Whether the stream itself is subtracted from the output."""
 
 
 def _trace_branch_end(branch: Node, root: Node, finder: StreamFinder) -> _BranchEnd:
@@ -195,7 +194,7 @@ def _trace_branch_end(branch: Node, root: Node, finder: StreamFinder) -> _Branch
 
 
 def _reads_stream(norm: DetectedNorm, add: DetectedAdd) -> bool:
-    """Whether no contraction lies between the stream and the norm."""
+    """Whether the norm reads the stream without a contraction in between."""
     start = trace_origin(norm.source).node
     if start is add.root:
         return True
@@ -204,7 +203,7 @@ def _reads_stream(norm: DetectedNorm, add: DetectedAdd) -> bool:
 
 
 def _is_qk(norm: DetectedNorm, region: set[Node]) -> bool:
-    """Whether the norm's output meets a product of tokens with tokens before any weight does."""
+    """Whether the norm's output enters a query-key product before any weight matrix."""
     if norm.kind == "batchnorm":
         return False
     output = norm.output or norm.node
@@ -220,9 +219,9 @@ def _is_qk(norm: DetectedNorm, region: set[Node]) -> bool:
 
 
 def _count_branches(terms: Sequence[Node], add: DetectedAdd) -> tuple[int, bool]:
-    """How many branches are summed, and whether they differ in kind.
+    """Count the branches that are summed and tell whether attention and MLP run in parallel.
 
-    Sums of like branches (shared and routed experts) are one branch.
+    Sums of branches of one kind (shared and routed experts) count as one branch.
     """
     if len(terms) < 2:
         return 1, False
@@ -233,4 +232,24 @@ def _count_branches(terms: Sequence[Node], add: DetectedAdd) -> tuple[int, bool]
     return max(len(add.branches), mixing + 1), True
 
 
-__all__ = ["AddStructure", "StackStructure", "StreamLink", "build_stack_structure"]
+def _skip_factors(add: DetectedAdd, finder: StreamFinder) -> tuple[ScaleFactor, ...]:
+    """Scales on the skip connection behind the branch point: alpha of alpha x + beta u."""
+    region = finder.regions[add]
+    factors: list[ScaleFactor] = []
+    node = add.skip
+    while node is not add.root and node not in region:
+        step = step_back(node)
+        if step is None:
+            break
+        node, factor = step
+        if factor is not None:
+            factors.append(factor)
+    return tuple(factors)
+
+
+def _addition_factors(add: DetectedAdd) -> list[ScaleFactor]:
+    """Scale that the addition applies to its second operand (`alpha` of torch.add)."""
+    times = scalar_value(add.node.kwargs.get("alpha", 1))
+    if times is None or times == 1.0 or add.skip_index != 0:
+        return []
+    return [ScaleFactor(times)]

@@ -1,7 +1,7 @@
-"""Streams: chains of residual adds, each one's skip operand a copy of the one before it.
+"""Residual streams as chains of adds: the skip operand of each copies the result of the previous.
 
 A chain may pass norms and scales between two adds. Adds on the branch of another add belong to
-that branch: a chain links only adds that share their innermost enclosing add.
+that branch: a chain links only adds with the same innermost enclosing add.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
 @dataclass(frozen=True, slots=True)
 class StreamLink:
-    """What lies between a value of the stream and the value that it came from."""
+    """Norms and scales between a skip operand and the add that it comes from."""
 
     source: Node
-    """The add (or the start of the stream) that the value comes from."""
+    """The result of an add, or the start of the stream."""
     norms: tuple[DetectedNorm, ...]
-    """Norms passed, latest first."""
+    """Norms passed, last first."""
     factors: tuple[ScaleFactor, ...]
     passed_adds: tuple[DetectedAdd, ...] = ()
-    """Adds of no stack of this chain that were passed on the way, latest first."""
+    """Adds passed that belong to no stack of this chain, last first."""
 
 
 @dataclass(slots=True)
 class StreamChain:
-    """One stream: its adds in order, and what leads into each."""
+    """One stream: its adds in order, and the link into each."""
 
     adds: list[DetectedAdd]
     links: list[StreamLink]
@@ -46,7 +46,7 @@ class StreamChain:
 
 
 def stream_width(add: DetectedAdd) -> int:
-    """How many features the stream has, on whichever axis they lie."""
+    """Number of features of the stream at one add."""
     return add.node.shape[feature_axis(add.branches[-1])]
 
 
@@ -75,10 +75,10 @@ class StreamFinder:
         self.regions = {a: self._branch_nodes(a) for a in self.adds}
         self.enclosing_add = self._find_enclosing_adds()
         self.stack_adds: set[DetectedAdd] = set()
-        """The adds that belong to a stack."""
+        """Adds that belong to a stack."""
 
     def find_chains(self) -> list[StreamChain]:
-        """All chains, longest first where they compete, in the order of the forward."""
+        """Find all chains in the order of the forward; longer chains take shared adds first."""
         links = {a: self.trace_link(a.skip) for a in self.adds}
         length: dict[DetectedAdd, int] = {}
         before: dict[DetectedAdd, DetectedAdd | None] = {}
@@ -103,13 +103,14 @@ class StreamFinder:
         return sorted(chains, key=lambda c: c.adds[0].index)
 
     def drop_inner_adds_by_line(self, adds: list[DetectedAdd]) -> list[DetectedAdd]:
-        """Without the leading adds that, wherever else they run, lie on a branch of these adds.
+        """Drop leading adds whose source line otherwise runs on a branch of these adds.
 
-        A first layer that begins the stream with its branch's output has no add of its own there.
+        Compares source lines: a first layer that starts the stream with its branch output has no
+        residual add of its own, so that its inner adds would lead the chain.
         """
-        own = set(adds)
+        adds_of_chain = set(adds)
         lines = Counter(a.node.line for a in adds)
-        inner = {a.node.line for a, holder in self.enclosing_add.items() if holder in own}
+        inner = {a.node.line for a, holder in self.enclosing_add.items() if holder in adds_of_chain}
         inner -= {None} | {line for line, count in lines.items() if count > 1}
         start = 0
         for add, after in pairwise(adds):
@@ -122,22 +123,22 @@ class StreamFinder:
         return adds[start:]
 
     def extract_chain(self, chain: StreamChain, adds: list[DetectedAdd]) -> StreamChain:
-        """The chain of `adds` alone: links run through the others' skips."""
-        kept = {a.node for a in adds}
+        """Extract the chain of `adds`: links pass through the skips of the other adds."""
+        kept_nodes = {a.node for a in adds}
         links = []
         for add in adds:
             link = self.trace_link(add.skip)
-            norms, factors, foreign = [*link.norms], [*link.factors], []
-            while link.source in self.by_node and link.source not in kept:
-                foreign.append(self.by_node[link.source])
-                link = self.trace_link(foreign[-1].skip)
+            norms, factors, passed = [*link.norms], [*link.factors], []
+            while link.source in self.by_node and link.source not in kept_nodes:
+                passed.append(self.by_node[link.source])
+                link = self.trace_link(passed[-1].skip)
                 norms += link.norms
                 factors += link.factors
-            links.append(StreamLink(link.source, tuple(norms), tuple(factors), tuple(foreign)))
+            links.append(StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed)))
         return StreamChain(adds, links)
 
     def trace_link(self, node: Node) -> StreamLink:
-        """Back through copies, scales and norms to an add or to where the stream begins."""
+        """Trace back through copies, scales and norms to an add or to the start of the stream."""
         norms: list[DetectedNorm] = []
         factors: list[ScaleFactor] = []
         while node not in self.by_node:
@@ -162,8 +163,10 @@ class StreamFinder:
         return StreamLink(node, tuple(norms), tuple(factors))
 
     def _is_injection(self, add: DetectedAdd) -> bool:
-        """Something older added to the stream (a position embedding, an earlier stage): what looks
-        like the branch is the stream itself, and began elsewhere."""
+        """Whether an older value is added to the stream (position embedding, earlier stage).
+
+        What looks like the branch is then the stream itself, which began elsewhere.
+        """
         return all(
             self.trace_link(b).source in self.by_node
             and not trace_dependency(self._stream_start(b), add.root)[0]
@@ -171,14 +174,14 @@ class StreamFinder:
         )
 
     def _stream_start(self, node: Node) -> Node:
-        """Where the stream that `node` is a value of begins."""
+        """The start of the stream of which `node` is a value."""
         source = self.trace_link(node).source
         while source in self.by_node:
             source = self.trace_link(self.by_node[source].skip).source
         return source
 
     def _join_operand(self, node: Node) -> Node | None:
-        """Through an addition of something else to the stream (another stream, a bias)."""
+        """The stream operand of an addition that is no residual add (another stream, a bias)."""
         if node not in self._join_operands:
             pair = addition_operands(node) or ()
             operands = pair[:1] if node.op == "sub" else pair
@@ -203,12 +206,14 @@ class StreamFinder:
         return inner
 
     def _continues_chain(self, previous: DetectedAdd, add: DetectedAdd) -> bool:
-        alike = previous.node.shape == add.node.shape or stream_width(previous) == stream_width(add)
-        return alike and self.enclosing_add[previous] is self.enclosing_add[add]
+        is_compatible = previous.node.shape == add.node.shape or stream_width(
+            previous
+        ) == stream_width(add)
+        return is_compatible and self.enclosing_add[previous] is self.enclosing_add[add]
 
 
 def _step_past_gate(node: Node) -> tuple[Node, None] | None:
-    """A value times a gate between 0 and 1 that is computed from data: the value goes on."""
+    """Step past the product of a value with a sigmoid gate."""
     if node.op != "mul" or len(node.parents) != 2:
         return None
     for value, gate in (node.parents, node.parents[::-1]):
@@ -220,8 +225,10 @@ def _step_past_gate(node: Node) -> tuple[Node, None] | None:
 
 
 def _find_score_nodes(nodes: Iterable[Node]) -> set[Node]:
-    """Additions that make attention scores: a softmax, or an attention's mask, meets them before
-    any contraction does."""
+    """Additions that compute attention scores or masks.
+
+    A softmax or a mask argument of attention reads them before any contraction does.
+    """
     scores: set[Node] = set()
     for node in nodes:
         if node.op in ("_softmax", "softmax", "_safe_softmax"):

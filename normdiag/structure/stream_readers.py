@@ -1,4 +1,4 @@
-"""What reads a stream's last value: a norm, a head, another stack, or the caller."""
+"""The reader of a stream's last value: a norm, a head, another stack, or the caller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from normdiag.structure.stack_structure import StackStructure
 
 
 class StreamReaders:
-    """Looks forward from a value of a finished forward."""
+    """Classifies the readers of stack outputs in a finished forward."""
 
     def __init__(self, graph: Graph, stacks: Iterable[StackStructure]) -> None:
         self._children: dict[Node, list[Node]] = {}
@@ -21,23 +21,23 @@ class StreamReaders:
         self._adds = {f.add.node: i for i, s in enumerate(stacks) for f in s.adds}
 
     def classify_reader(self, stack: StackStructure, number: int) -> StreamReader:
-        """Who takes the last value of stack `number`."""
+        """Return what reads the last value of stack `number`."""
         if stack.final_norms:
             return "norm"
         last = stack.adds[-1]
         norms = last.stream_norms
         end = (norms[-1].output or norms[-1].node) if norms else last.add.node
         is_contracted = False
-        seen, front = {end}, [end]
-        while front:
-            node = front.pop()
+        visited, pending = {end}, [end]
+        while pending:
+            node = pending.pop()
             for child in self._children.get(node, ()):
-                if child in seen:
+                if child in visited:
                     continue
-                seen.add(child)
+                visited.add(child)
                 other = self._adds.get(child)
                 if other is not None and other != number:
                     return "stack"
                 is_contracted = is_contracted or is_contraction(child)
-                front.append(child)
+                pending.append(child)
         return "head" if is_contracted else "caller"

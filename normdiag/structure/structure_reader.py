@@ -1,4 +1,4 @@
-"""A forward being read: norms and residual adds online, chains and facts at the end."""
+"""Structure of a forward: norms and residual adds while it runs, stacks at its end."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from normdiag.structure.stream_chains import StreamFinder
 
 
 class StructureReader:
-    """Reads nodes in the order in which they are made."""
+    """Detects norms and residual adds in nodes in execution order, then builds the stacks."""
 
     def __init__(self) -> None:
         self.outside_adds: list[DetectedAdd] = []
-        """Residual adds that run in no repeated layer."""
+        """Residual adds outside every repeated layer."""
         self._norms = NormDetector()
         self._adds = ResidualAddDetector()
 
@@ -33,15 +33,15 @@ class StructureReader:
         return self._adds.plain_additions
 
     def detect_norm(self, node: Node) -> DetectedNorm | None:
-        """The norm that `node` completes or extends."""
+        """Return the norm that `node` completes or extends."""
         return self._norms.detect_norm(node)
 
     def detect_add(self, node: Node) -> DetectedAdd | None:
-        """The residual add that `node` is."""
+        """Return the residual add that `node` computes."""
         return self._adds.detect_add(node)
 
     def build_stacks(self, graph: Graph) -> list[StackStructure]:
-        """The stacks of the finished forward, in its order."""
+        """Build the stacks of the finished forward, in its order."""
         finder = StreamFinder(graph, self.adds, self.norms, self._adds.mixed_lanes)
         parts = []
         for chain in finder.find_chains():

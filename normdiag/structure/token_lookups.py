@@ -1,4 +1,4 @@
-"""Which inputs are token ids: those by which rows of a learned table are picked."""
+"""Inputs that are token ids: indices into a learned embedding table."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from normdiag.structure.dataflow import trace_origin
 from normdiag.structure.stack_structure import StackStructure
 
 _FEATURE_RANK = 3
-"""Floating inputs of so many axes hold features; attention masks have two, or are not floating."""
+"""Rank of floating-point inputs that hold features; attention masks have two axes or integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLookup:
-    """One input by which rows of a table are picked, as it is."""
+    """One input that indexes a table directly."""
 
     name: str
-    """Of the input."""
+    """Name of the input."""
     table_rows: int
-    """Of the table."""
+    """Number of rows of the table."""
 
 
 def find_token_lookups(graph: Graph) -> tuple[TokenLookup, ...]:
-    """Every input that is looked up in a learned table, in the order of the forward."""
-    found: dict[TokenLookup, None] = {}
+    """Find all inputs that index a learned table, in the order of the forward."""
+    lookups: dict[TokenLookup, None] = {}
     for node in graph:
         table, ids = _lookup_operands(node)
         if table is None or ids is None:
             continue
-        given = trace_origin(ids).node
-        if given.op == "input" and given.name is not None:
-            found[TokenLookup(given.name, table.shape[0])] = None
-    return tuple(found)
+        source = trace_origin(ids).node
+        if source.op == "input" and source.name is not None:
+            lookups[TokenLookup(source.name, table.shape[0])] = None
+    return tuple(lookups)
 
 
 def _lookup_operands(node: Node) -> tuple[Node | None, Node | None]:
-    """Table and ids of `embedding(table, ids)` and of `table[ids]`."""
+    """The table and the ids of `embedding(table, ids)` or `table[ids]`."""
     if node.op not in ("embedding", "index") or len(node.args) < 2:
         return None, None
     table, ids = node.args[:2]
@@ -49,17 +49,19 @@ def _lookup_operands(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def has_cross_input(graph: Graph, stacks: list[StackStructure]) -> bool:
-    """Whether the last stack's branches read an input that its stream does not begin from, as a
-    decoder reads what an encoder makes of its source: features, or ids that are looked up."""
+    """Whether the last stack's branches read an input from which its stream does not begin.
+
+    So a decoder reads the encoder's source: features, or ids that index a table.
+    """
     if not stacks:
         return False
     last = max(stacks, key=lambda stack: stack.adds[-1].add.index)
-    begun = last.chain.links[0].source.origins
-    read = last.adds[-1].add.node.origins & ~begun
+    stream_origins = last.chain.links[0].source.origins
+    other_origins = last.adds[-1].add.node.origins & ~stream_origins
     looked_up = {lookup.name for lookup in find_token_lookups(graph)}
     inputs = [node for node in graph if node.op == "input"]
     return any(
-        node.origins & read
+        node.origins & other_origins
         and (node.name in looked_up or (node.is_floating and len(node.shape) >= _FEATURE_RANK))
         for node in inputs
     )

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from normdiag.errors import NormdiagError
-from normdiag.numerics.group_norm_jacobian import prepare_groups
+from normdiag.numerics.group_norm_jacobian import prepare_group_spectrum
 
 
 def group_spectra(x: Tensor, gain: Tensor, groups: int, eps: float) -> Tensor:
@@ -30,8 +30,8 @@ def test_equals_the_dense_svd_of_each_group(groups: int, positions: tuple[int, .
     x = torch.randn(3, 6, *positions, dtype=torch.float64)
     eps, count = 1e-3, x[0, 0].numel()
     size = 6 // groups * count
-    norm = prepare_groups(gain, channels=6, groups=groups, positions=count, eps=eps)
-    found = norm.extremes(x)
+    norm = prepare_group_spectrum(gain, channels=6, groups=groups, positions=count, eps=eps)
+    found = norm.singular_extremes(x)
     dense = torch.stack([group_spectra(sample, gain, groups, eps) for sample in x])
     torch.testing.assert_close(found.sigma_max, dense[..., 0], rtol=0, atol=1e-11)
     torch.testing.assert_close(found.frobenius, dense.norm(dim=-1), rtol=0, atol=1e-11)
@@ -46,16 +46,16 @@ def test_equals_the_dense_svd_of_each_group(groups: int, positions: tuple[int, .
 
 def test_no_gain() -> None:
     x = torch.randn(2, 8, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    norm = prepare_groups(None, channels=8, groups=4, positions=4, eps=1e-5)
+    norm = prepare_group_spectrum(None, channels=8, groups=4, positions=4, eps=1e-5)
     s = (x.view(2, 4, 8).var(-1, correction=0) + 1e-5).sqrt()
-    torch.testing.assert_close(norm.extremes(x).sigma_max, 1 / s, rtol=1e-12, atol=0)
+    torch.testing.assert_close(norm.singular_extremes(x).sigma_max, 1 / s, rtol=1e-12, atol=0)
 
 
 def test_sizes_that_do_not_fit_are_named() -> None:
     with pytest.raises(NormdiagError, match="10 channels do not split into 4 groups"):
-        prepare_groups(None, channels=10, groups=4, positions=1, eps=1e-5)
+        prepare_group_spectrum(None, channels=10, groups=4, positions=1, eps=1e-5)
     with pytest.raises(NormdiagError, match=r"gain of shape \(3,\)"):
-        prepare_groups(torch.ones(3), channels=8, groups=4, positions=1, eps=1e-5)
-    norm = prepare_groups(None, channels=8, groups=4, positions=2, eps=1e-5)
+        prepare_group_spectrum(torch.ones(3), channels=8, groups=4, positions=1, eps=1e-5)
+    norm = prepare_group_spectrum(None, channels=8, groups=4, positions=2, eps=1e-5)
     with pytest.raises(NormdiagError, match=r"inputs of shape \(1, 8, 3\)"):
-        norm.extremes(torch.ones(1, 8, 3))
+        norm.singular_extremes(torch.ones(1, 8, 3))

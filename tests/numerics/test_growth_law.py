@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from normdiag.errors import NormdiagError
-from normdiag.numerics.growth_law import GrowthLaw, fit
+from normdiag.numerics.growth_law import GrowthLaw, fit_growth_law
 
 Numbers = npt.NDArray[np.float64]
 CURVES: dict[str, Callable[[Numbers], Numbers]] = {
@@ -31,7 +31,7 @@ def stream(curve: str, adds: int, noise: float, seed: int = 0) -> Numbers:
 
 
 def verdicts(curve: str, adds: int, noise: float, times: int = 100) -> list[GrowthLaw]:
-    return [fit(stream(curve, adds, noise, seed)) for seed in range(times)]
+    return [fit_growth_law(stream(curve, adds, noise, seed)) for seed in range(times)]
 
 
 def rate_of(found: list[GrowthLaw], law: str) -> float:
@@ -45,7 +45,7 @@ def aicc(found: GrowthLaw, law: str) -> float:
 @pytest.mark.parametrize("seed", range(10))
 def test_geometric_of_36_layers(seed: int) -> None:
     """T13, first half: g = 1.045 within 0.002, and every other law far behind."""
-    found = fit(stream("geometric", 36, 0.02, seed))
+    found = fit_growth_law(stream("geometric", 36, 0.02, seed))
     assert found.law == "geometric"
     assert found.rate == pytest.approx(1.045, abs=0.002)
     assert found.confidence == pytest.approx(1.0, abs=1e-6)
@@ -56,7 +56,7 @@ def test_geometric_of_36_layers(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(10))
 def test_additive_of_24_layers(seed: int) -> None:
     """T13, second half."""
-    found = fit(stream("additive", 24, 0.02, seed))
+    found = fit_growth_law(stream("additive", 24, 0.02, seed))
     assert found.law == "additive"
     assert found.rate is not None and found.rate_error is not None
     assert abs(found.rate - 3) < 4 * found.rate_error
@@ -122,40 +122,40 @@ def test_correlated_residuals_widen_the_error() -> None:
     rng = np.random.default_rng(0)
     depth = np.arange(48)
     wave = 0.03 * np.sin(depth / 4)
-    smooth = fit(np.exp(depth * math.log(1.045) + wave))
-    shuffled = fit(np.exp(depth * math.log(1.045) + rng.permutation(wave)))
+    smooth = fit_growth_law(np.exp(depth * math.log(1.045) + wave))
+    shuffled = fit_growth_law(np.exp(depth * math.log(1.045) + rng.permutation(wave)))
     assert smooth.rate_error is not None and shuffled.rate_error is not None
     assert smooth.rate_error > 2 * shuffled.rate_error
 
 
 @pytest.mark.parametrize("curve", ["geometric", "additive", "square root", "power"])
 def test_without_noise_the_rate_is_exact(curve: str) -> None:
-    found = fit(stream(curve, 40, 0.0))
+    found = fit_growth_law(stream(curve, 40, 0.0))
     truth = {"geometric": 1.045, "additive": 3.0, "square root": 1.0, "power": 1.0}[curve]
     assert found.law == ("additive" if curve == "square root" else curve)
     assert found.rate == pytest.approx(truth, rel=1e-6)
 
 
 def test_equal_norms_are_constant() -> None:
-    found = fit(np.full(9, 3.7))
+    found = fit_growth_law(np.full(9, 3.7))
     assert (found.law, found.rate, found.rate_error) == ("constant", None, None)
     assert found.confidence is not None and found.confidence > 0.8
 
 
 def test_the_scale_does_not_matter() -> None:
     norms = stream("additive", 30, 0.02)
-    small, large = fit(1e-30 * norms), fit(1e30 * norms)
+    small, large = fit_growth_law(1e-30 * norms), fit_growth_law(1e30 * norms)
     assert small.law == large.law == "additive"
     assert small.rate == pytest.approx(large.rate, rel=1e-6)
 
 
 @pytest.mark.parametrize("adds", [1, 2, 3, 4])
 def test_too_few_adds(adds: int) -> None:
-    found = fit(np.exp(np.arange(adds, dtype=np.float64)))
+    found = fit_growth_law(np.exp(np.arange(adds, dtype=np.float64)))
     assert found == GrowthLaw("undecided", None, None, None, None, ())
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_norms_without_a_logarithm_are_refused(bad: float) -> None:
     with pytest.raises(NormdiagError, match="only positive finite norms"):
-        fit(np.array([1.0, 2.0, bad, 3.0, 4.0]))
+        fit_growth_law(np.array([1.0, 2.0, bad, 3.0, 4.0]))

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from normdiag.numerics.growth_law import fit
-from normdiag.numerics.growth_phases import Phase, phases
+from normdiag.numerics.growth_law import fit_growth_law
+from normdiag.numerics.growth_phases import GrowthPhase, find_growth_phases
 from tests.oracle.compare import assert_same
 from tests.oracle.growth import law_of
 
@@ -23,8 +23,8 @@ def stream(steps: list[float], noise: float, seed: int = 0) -> Numbers:
     return np.exp(y + noise * np.random.default_rng(seed).standard_normal(len(y)))
 
 
-def found(norms: Numbers) -> tuple[Phase, ...]:
-    return phases(norms, fit(norms))
+def found(norms: Numbers) -> tuple[GrowthPhase, ...]:
+    return find_growth_phases(norms, fit_growth_law(norms))
 
 
 THREE = [1.3] * 5 + [1.045] * 36 + [1.2] * 6

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from normdiag.numerics.norm_jacobian import prepare
+from normdiag.numerics.norm_jacobian import prepare_norm_spectrum
 
 KINDS = ("layernorm", "rmsnorm")
 EPSILONS = (0.0, 1e-12, 1e-5, 1e-2)
@@ -108,7 +108,9 @@ def test_equals_the_dense_svd_of_the_autograd_jacobian(kind: str) -> None:
         x = inputs(size, size)
         for number, gain in enumerate(gains(size, size)):
             eps = EPSILONS[(number + size) % len(EPSILONS)]
-            found = prepare(gain, kind=kind, features=size, eps=eps).extremes(x)
+            found = prepare_norm_spectrum(
+                gain, kind=kind, features=size, eps=eps
+            ).singular_extremes(x)
             defined = variance(x, kind) + eps > 0
             assert found.sigma_max.isnan().equal(~defined)
             singular = torch.linalg.svdvals(dense_jacobian(x[defined], gain, eps, kind))
@@ -166,8 +168,10 @@ def test_every_value_is_exact_relative_to_itself(kind: str) -> None:
         rows = torch.tensor([x], dtype=torch.float64)
         if eps == 0 and float(variance(rows, kind)) == 0:
             continue
-        norm = prepare(torch.tensor(gain, dtype=torch.float64), kind=kind, features=size, eps=eps)
-        found = norm.extremes(rows)
+        norm = prepare_norm_spectrum(
+            torch.tensor(gain, dtype=torch.float64), kind=kind, features=size, eps=eps
+        )
+        found = norm.singular_extremes(rows)
         values = exact_spectrum(x, gain, eps, kind)
         noise = 1e-38 * max(float(values[0]), 1e-30)
         wanted = expected(torch.tensor([[float(v) for v in values]], dtype=torch.float64), kind)
@@ -190,7 +194,7 @@ def test_closed_form_of_a_constant_gain(kind: str, size: int, level: float) -> N
     torch.manual_seed(size)
     x, eps = torch.randn(5, size, dtype=torch.float64), 1e-5
     gain = torch.full((size,), level, dtype=torch.float64)
-    found = prepare(gain, kind=kind, features=size, eps=eps).extremes(x)
+    found = prepare_norm_spectrum(gain, kind=kind, features=size, eps=eps).singular_extremes(x)
     s = (variance(x, kind) + eps).sqrt()
     kept = size - REMOVED[kind]
     exactly = {"rtol": 1e-12, "atol": 0.0}
@@ -209,8 +213,8 @@ def test_general_path_joins_the_closed_form(kind: str) -> None:
     x = torch.randn(4, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     level = torch.ones(33, dtype=torch.float64)
     nearly = level.index_fill(0, torch.tensor(7), 1 + 2.0**-52)
-    closed = prepare(level, kind=kind, features=33, eps=1e-5).extremes(x)
-    general = prepare(nearly, kind=kind, features=33, eps=1e-5).extremes(x)
+    closed = prepare_norm_spectrum(level, kind=kind, features=33, eps=1e-5).singular_extremes(x)
+    general = prepare_norm_spectrum(nearly, kind=kind, features=33, eps=1e-5).singular_extremes(x)
     for name in ("sigma_max", "sigma_min", "kappa", "radial", "rank", "frobenius"):
         torch.testing.assert_close(
             getattr(general, name), getattr(closed, name), rtol=1e-12, atol=0.0
@@ -224,7 +228,7 @@ def test_radial_value_against_its_bracket(kind: str) -> None:
     eps, size = 1e-5, 4096
     gain = torch.exp(0.3 * torch.randn(size, dtype=torch.float64))
     x = torch.randn(3, size, dtype=torch.float64)
-    found = prepare(gain, kind=kind, features=size, eps=eps).extremes(x)
+    found = prepare_norm_spectrum(gain, kind=kind, features=size, eps=eps).singular_extremes(x)
     z = x - x.mean(1, keepdim=True) if kind == "layernorm" else x
     s = (z.square().mean(1) + eps).sqrt()
     unit = z / z.norm(dim=1, keepdim=True)
@@ -251,8 +255,10 @@ def test_values_interlace_with_the_gains(case: tuple[list[float], list[float], f
     """T3: taking r rank-one terms off moves each value down past at most r gains."""
     x, gain, eps, kind = case
     rows = torch.tensor([x], dtype=torch.float64)
-    norm = prepare(torch.tensor(gain, dtype=torch.float64), kind=kind, features=len(x), eps=eps)
-    found = norm.extremes(rows)
+    norm = prepare_norm_spectrum(
+        torch.tensor(gain, dtype=torch.float64), kind=kind, features=len(x), eps=eps
+    )
+    found = norm.singular_extremes(rows)
     s = float((variance(rows, kind) + eps).sqrt())
     sizes, removed = sorted(map(abs, gain)), REMOVED[kind]
     slack = 1e-12 * sizes[-1]

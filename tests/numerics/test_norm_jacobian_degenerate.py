@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from normdiag.errors import NormdiagError
-from normdiag.numerics.norm_jacobian import Extremes, prepare
+from normdiag.numerics.norm_jacobian import SingularExtremes, prepare_norm_spectrum
 
 
-def one(x: list[float], gain: list[float], eps: float, kind: str) -> Extremes:
-    norm = prepare(torch.tensor(gain), kind=kind, features=len(gain), eps=eps)
-    return norm.extremes(torch.tensor([x], dtype=torch.float64))
+def one(x: list[float], gain: list[float], eps: float, kind: str) -> SingularExtremes:
+    norm = prepare_norm_spectrum(torch.tensor(gain), kind=kind, features=len(gain), eps=eps)
+    return norm.singular_extremes(torch.tensor([x], dtype=torch.float64))
 
 
 @pytest.mark.parametrize(
@@ -86,40 +86,52 @@ def test_a_norm_without_variance_is_linear() -> None:
 
 def test_what_is_undefined_is_nan_and_alone() -> None:
     x = torch.tensor([[1.0, math.nan, 2.0], [math.inf, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 2.0, 3.0]])
-    found = prepare(torch.tensor([1.0, 2.0, 3.0]), kind="rmsnorm", features=3, eps=0.0).extremes(x)
+    found = prepare_norm_spectrum(
+        torch.tensor([1.0, 2.0, 3.0]), kind="rmsnorm", features=3, eps=0.0
+    ).singular_extremes(x)
     for name in ("sigma_max", "sigma_min", "kappa", "radial", "rank", "frobenius"):
         assert getattr(found, name).isnan().tolist() == [True, True, True, False]
     broken = torch.tensor([1.0, math.inf, 3.0])
-    lost = prepare(broken, kind="layernorm", features=3, eps=1e-5).extremes(x)
+    lost = prepare_norm_spectrum(broken, kind="layernorm", features=3, eps=1e-5).singular_extremes(
+        x
+    )
     assert lost.sigma_max.isnan().all() and lost.rank.isnan().all()
 
 
 def test_any_split_and_dtype_gives_the_same_values() -> None:
     torch.manual_seed(0)
     gain, x = torch.randn(96).bfloat16(), torch.randn(700, 96).bfloat16()
-    norm = prepare(gain, kind="layernorm", features=96, eps=1e-6)
-    whole = norm.extremes(x)
-    parts = Extremes.concatenate([norm.extremes(part.float()) for part in x.split(9)])
-    wide = prepare(gain.double(), kind="layernorm", features=96, eps=1e-6).extremes(x.double())
+    norm = prepare_norm_spectrum(gain, kind="layernorm", features=96, eps=1e-6)
+    whole = norm.singular_extremes(x)
+    parts = SingularExtremes.concatenate_tokens(
+        [norm.singular_extremes(part.float()) for part in x.split(9)]
+    )
+    wide = prepare_norm_spectrum(
+        gain.double(), kind="layernorm", features=96, eps=1e-6
+    ).singular_extremes(x.double())
     for name in ("sigma_max", "sigma_min", "radial", "frobenius"):
         for other in (parts, wide):
             torch.testing.assert_close(
                 getattr(whole, name), getattr(other, name), rtol=1e-13, atol=0.0
             )
-    assert len(norm.extremes(x[:0]).kappa) == 0
+    assert len(norm.singular_extremes(x[:0]).kappa) == 0
 
 
 def test_no_gain_is_a_gain_of_one() -> None:
     x = torch.randn(3, 8, generator=torch.Generator().manual_seed(0))
-    without = prepare(None, kind="rmsnorm", features=8, eps=1e-6).extremes(x)
-    ones = prepare(torch.ones(8), kind="rmsnorm", features=8, eps=1e-6).extremes(x)
+    without = prepare_norm_spectrum(None, kind="rmsnorm", features=8, eps=1e-6).singular_extremes(x)
+    ones = prepare_norm_spectrum(
+        torch.ones(8), kind="rmsnorm", features=8, eps=1e-6
+    ).singular_extremes(x)
     assert without.sigma_max.equal(ones.sigma_max) and without.radial.equal(ones.radial)
 
 
 def test_sizes_that_do_not_fit_are_named() -> None:
     with pytest.raises(NormdiagError, match=r"over 4 features has a gain of shape \(3,\)"):
-        prepare(torch.ones(3), kind="rmsnorm", features=4, eps=1e-6)
+        prepare_norm_spectrum(torch.ones(3), kind="rmsnorm", features=4, eps=1e-6)
     with pytest.raises(NormdiagError, match=r"epsilon is -1"):
-        prepare(None, kind="rmsnorm", features=4, eps=-1.0)
+        prepare_norm_spectrum(None, kind="rmsnorm", features=4, eps=-1.0)
     with pytest.raises(NormdiagError, match=r"inputs of shape \(2, 3\)"):
-        prepare(None, kind="rmsnorm", features=4, eps=1e-6).extremes(torch.ones(2, 3))
+        prepare_norm_spectrum(None, kind="rmsnorm", features=4, eps=1e-6).singular_extremes(
+            torch.ones(2, 3)
+        )

@@ -42,8 +42,12 @@ def test_its_ends_are_those_of_all_its_numbers(number_format: NumberFormat) -> N
 def test_an_ulp_is_the_distance_to_the_next_number(number_format: NumberFormat) -> None:
     every = all_numbers(number_format)
     upwards = every[every >= 0]
-    torch.testing.assert_close(unit_in_last_place(upwards[:-1], number_format), upwards.diff(), rtol=0, atol=0)
-    torch.testing.assert_close(unit_in_last_place(-upwards[:-1], number_format), upwards.diff(), rtol=0, atol=0)
+    torch.testing.assert_close(
+        unit_in_last_place(upwards[:-1], number_format), upwards.diff(), rtol=0, atol=0
+    )
+    torch.testing.assert_close(
+        unit_in_last_place(-upwards[:-1], number_format), upwards.diff(), rtol=0, atol=0
+    )
 
 
 @EACH

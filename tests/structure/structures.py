@@ -1,4 +1,4 @@
-"""What normdiag finds in a model, without any measuring."""
+"""The architecture that normdiag detects in a model, without measurements."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from normdiag.evidence.architecture import Architecture
 from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import RowSampling, run_forward
 from normdiag.measure.passes.site_observer import MeasuredQuantities
-from normdiag.measure.sites.site_statistics import assemble
 
 
 def architecture(model: nn.Module, inputs: dict[str, Any]) -> Architecture:
-    """The structure of one forward."""
-    wanted = MeasuredQuantities(False, False)
-    done = run_forward(model, Batch(inputs=inputs), wanted, RowSampling(tokens=4, seed=0))
-    return assemble([done], [()]).sites.architecture
+    """Return the architecture of one forward."""
+    quantities = MeasuredQuantities(False, False)
+    forward = run_forward(model, Batch(inputs=inputs), quantities, RowSampling(tokens=4, seed=0))
+    return forward.sites.architecture
 
 
 def stirred(model: nn.Module) -> nn.Module:

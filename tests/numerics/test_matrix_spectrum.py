@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from normdiag.numerics.spectrum import spectrum
+from normdiag.numerics.matrix_spectrum import compute_matrix_spectrum
 
 
 def matrix(*values):
@@ -21,26 +21,30 @@ def matrix(*values):
 
 @pytest.mark.parametrize("least", [0.5, 1e-3, 1e-5, 1e-9, 1e-12])
 def test_both_ends_however_far_apart(least):
-    found = spectrum(matrix(4.0, 2.0, 1.0, least))
+    found = compute_matrix_spectrum(matrix(4.0, 2.0, 1.0, least))
     assert found.sigma_max == pytest.approx(4.0, rel=1e-12)
     assert found.sigma_min == pytest.approx(least, rel=1e-3)
     assert found.mean_square == pytest.approx((16 + 4 + 1 + least**2) / 4, rel=1e-12)
 
 
 def test_zeros_are_left_out_of_the_smallest_alone():
-    found = spectrum(matrix(4.0, 2.0, 1e-11, 0.0), zeros=2)
+    found = compute_matrix_spectrum(matrix(4.0, 2.0, 1e-11, 0.0), zeros=2)
     assert found.sigma_min == pytest.approx(2.0, rel=1e-12)
     assert found.mean_square == pytest.approx(5.0, rel=1e-12)
 
 
 def test_effective_rank_counts_the_directions():
-    assert spectrum(matrix(2.0, 2.0, 2.0, 2.0)).effective_rank == pytest.approx(4.0)
-    assert spectrum(matrix(2.0, 2.0, 0.0, 0.0)).effective_rank == pytest.approx(2.0, rel=1e-6)
+    assert compute_matrix_spectrum(matrix(2.0, 2.0, 2.0, 2.0)).effective_rank == pytest.approx(4.0)
+    assert compute_matrix_spectrum(matrix(2.0, 2.0, 0.0, 0.0)).effective_rank == pytest.approx(
+        2.0, rel=1e-6
+    )
     shares = (3 / 4, 1 / 4)
     expected = math.exp(-sum(p * math.log(p) for p in shares))
-    assert spectrum(matrix(3.0, 1.0)).effective_rank == pytest.approx(expected, rel=1e-12)
+    assert compute_matrix_spectrum(matrix(3.0, 1.0)).effective_rank == pytest.approx(
+        expected, rel=1e-12
+    )
 
 
 def test_a_matrix_of_zeros():
-    found = spectrum(torch.zeros(3, 3))
+    found = compute_matrix_spectrum(torch.zeros(3, 3))
     assert (found.sigma_max, found.sigma_min, found.effective_rank) == (0.0, 0.0, 0.0)
