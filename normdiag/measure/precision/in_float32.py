@@ -35,7 +35,7 @@ def find_float32_peak(model: nn.Module, batch: Batch) -> StreamMaximum | None:
     except (NormdiagError, RuntimeError):  # what cannot be copied or cast
         return None
     adds = SiteStatistics.from_pass(forward, batch.rows).adds
-    peaks = {id: s.largest.value for id, s in streams.items() if s.largest.value is not None}
+    peaks = {id: a.largest.value for id, a in adds.items() if a.largest.value is not None}
     if not peaks or not forward.is_finite:
         return None
     site = max(peaks, key=lambda id: peaks[id])

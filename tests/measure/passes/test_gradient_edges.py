@@ -10,7 +10,6 @@ from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import RowSampling, run_forward
 from normdiag.measure.passes.gradient_edges import record_gradient_edges
 from normdiag.measure.passes.site_observer import MeasuredQuantities
-from normdiag.measure.sites.site_statistics import assemble
 from tests.test_untouched import changes, lived_in, state  # noqa: F401  (lived_in: a fixture)
 
 WIDTH = 6
@@ -207,7 +206,7 @@ def small_models():
 @pytest.mark.parametrize("model", small_models(), ids=["llama", "bert", "eager"])
 def test_sites_are_those_of_the_main_pass(model):
     batch = Batch(inputs={"input_ids": torch.arange(8)[None]}, rows=(0,))
-    main = assemble([run_forward(model, batch, MeasuredQuantities(), RowSampling())], [(0,)])
+    main = run_forward(model, batch, MeasuredQuantities(), RowSampling())
     with record_gradient_edges(model, batch) as edges:
         assert list(edges.sites.architecture.stacks) == list(main.sites.architecture.stacks)
         assert list(edges.adds) == list(main.sites.adds.values())

@@ -39,7 +39,7 @@ def test_no_activation_but_the_last_is_kept() -> None:
     assembly = seen(model, torch.randn(2, 50, 16), tokens=4)
     gc.collect()
     alive = [i for i, ref in enumerate(model.kept) if ref() is not None]
-    assert len(assembly.adds) == 8
+    assert len(assembly.add_samples) == 8
     assert set(alive) <= {6, 7}  # the operands and the result of the last add
 
 
@@ -62,7 +62,7 @@ def test_nor_while_the_next_layer_runs() -> None:
 
 def test_only_as_many_rows_as_were_asked_for() -> None:
     assembly = seen(Model(), torch.randn(2, 50, 16), tokens=4)
-    for records in assembly.norms.values():
+    for records in assembly.norm_samples.values():
         for record in records:
             assert record.input_rows.shape == (4, 16)
             assert record.output_rows is not None
@@ -71,5 +71,5 @@ def test_only_as_many_rows_as_were_asked_for() -> None:
 
 def test_all_rows_where_all_are() -> None:
     assembly = seen(Model(layers=2), torch.randn(2, 50, 16))
-    for records in assembly.norms.values():
+    for records in assembly.norm_samples.values():
         assert [r.input_rows.shape[0] for r in records] == [100]

@@ -1,4 +1,4 @@
-"""The first value that is not finite is laid to the operation that made it, and to nothing else."""
+"""The origin of the first non-finite value is the operation that computed it, and no other."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch.nn.functional import scaled_dot_product_attention
 
 import normdiag
 from normdiag.evidence.nonfinite import FirstNonFinite
-from normdiag.measure import observe
+from normdiag.measure import forwards
 
 NAN, INF = float("nan"), float("inf")
 
@@ -39,11 +39,11 @@ class Stream(nn.Module):
         return self.ln_f(x)
 
 
-def first(model: nn.Module, inputs: object) -> FirstNonFinite | None:
+def find_first_nonfinite(model: nn.Module, inputs: object) -> FirstNonFinite | None:
     return normdiag.inspect(model, inputs=inputs).measurements.first_nonfinite
 
 
-def overflowing(branches: int = 1, at: int = 0) -> nn.Module:
+def overflowing_model(branches: int = 1, at: int = 0) -> nn.Module:
     """Channel 5 holds 60000 after block 1; branch `at` of block 2 adds 30000 to it."""
     torch.manual_seed(0)
     model = Stream(branches=branches)
@@ -55,31 +55,33 @@ def overflowing(branches: int = 1, at: int = 0) -> nn.Module:
 
 class TestOverflow:
     def test_the_add_is_blamed_with_both_operands(self) -> None:
-        found = first(overflowing(), torch.randn(2, 3, 16).half())
-        assert found is not None
-        assert (found.operation, found.site, found.layer) == ("add", "blocks.2/add#0", 2)
-        assert (found.module, found.kind, found.count) == ("blocks.2", "inf", 6)
-        largest = sorted(o.max for o in found.operands)
+        origin = find_first_nonfinite(overflowing_model(), torch.randn(2, 3, 16).half())
+        assert origin is not None
+        assert (origin.operation, origin.site, origin.layer) == ("add", "blocks.2/add#0", 2)
+        assert (origin.module, origin.kind, origin.count) == ("blocks.2", "inf", 6)
+        largest = sorted(o.max for o in origin.operands)
         assert largest == pytest.approx([30000, 60000], rel=1e-2)
-        assert [o.nonfinite for o in found.operands] == [0, 0]
-        assert found.line is not None
-        assert found.line.startswith("test_nonfinite.py:")
+        assert [o.nonfinite for o in origin.operands] == [0, 0]
+        assert origin.line is not None
+        assert origin.line.startswith("test_nonfinite.py:")
 
     def test_with_what_the_sum_would_have_been(self) -> None:
-        found = first(overflowing(), torch.randn(2, 3, 16).half())
-        assert found is not None
-        assert found.exact_max == pytest.approx(90000, rel=1e-2)
-        assert found.exact_max > 65504
+        origin = find_first_nonfinite(overflowing_model(), torch.randn(2, 3, 16).half())
+        assert origin is not None
+        assert origin.exact_max == pytest.approx(90000, rel=1e-2)
+        assert origin.exact_max > 65504
 
     @pytest.mark.parametrize("at", [0, 1])
     def test_in_a_sum_of_two_branches(self, at: int) -> None:
         """x + f(h) + g(h) is one write-back of two additions; either may overflow."""
-        found = first(overflowing(branches=2, at=at), torch.randn(2, 3, 16).half())
-        assert found is not None
-        assert (found.operation, found.site, found.layer) == ("add", "blocks.2/add#0", 2)
+        origin = find_first_nonfinite(
+            overflowing_model(branches=2, at=at), torch.randn(2, 3, 16).half()
+        )
+        assert origin is not None
+        assert (origin.operation, origin.site, origin.layer) == ("add", "blocks.2/add#0", 2)
 
     def test_the_same_model_in_a_wider_format_has_none(self) -> None:
-        assert first(overflowing().float(), torch.randn(2, 3, 16)) is None
+        assert find_first_nonfinite(overflowing_model().float(), torch.randn(2, 3, 16)) is None
 
     def test_in_place_adds_are_told_with_what_was_overwritten(self) -> None:
         class InPlace(Block):
@@ -91,16 +93,16 @@ class TestOverflow:
             def forward(self, x):
                 return super().forward(x.clone())
 
-        model = overflowing()
+        model = overflowing_model()
         for i, block in enumerate(model.blocks):
             block.__class__ = InPlace
             assert isinstance(model.blocks[i], InPlace)
         model.__class__ = Model
-        found = first(model, torch.randn(2, 3, 16).half())
-        assert found is not None
-        assert (found.operation, found.layer) == ("add", 2)
-        assert [o.nonfinite for o in found.operands] == [0, 0]
-        assert max(o.max for o in found.operands) == pytest.approx(60000, rel=1e-2)
+        origin = find_first_nonfinite(model, torch.randn(2, 3, 16).half())
+        assert origin is not None
+        assert (origin.operation, origin.layer) == ("add", 2)
+        assert [o.nonfinite for o in origin.operands] == [0, 0]
+        assert max(o.max for o in origin.operands) == pytest.approx(60000, rel=1e-2)
 
 
 class TestParameters:
@@ -109,10 +111,10 @@ class TestParameters:
         model = Stream()
         with torch.no_grad():
             model.blocks[1].ln.weight[7] = value
-        found = first(model, torch.randn(2, 3, 16))
-        assert found is not None
-        assert (found.site, found.layer) == ("blocks.1.ln", 1)
-        bad = {o.name: o.nonfinite for o in found.operands if o.nonfinite}
+        origin = find_first_nonfinite(model, torch.randn(2, 3, 16))
+        assert origin is not None
+        assert (origin.site, origin.layer) == ("blocks.1.ln", 1)
+        bad = {o.name: o.nonfinite for o in origin.operands if o.nonfinite}
         assert bad == {"blocks.1.ln.weight": 1}
 
     def test_a_bad_bias_that_is_added_alone(self) -> None:
@@ -128,9 +130,9 @@ class TestParameters:
         model.blocks[1].ln = nn.Sequential(model.blocks[1].ln, Shift())
         with torch.no_grad():
             model.blocks[1].ln[1].shift[3] = INF
-        found = first(model, torch.randn(2, 3, 16))
-        assert found is not None
-        assert found.module == "blocks.1.ln.1"
+        origin = find_first_nonfinite(model, torch.randn(2, 3, 16))
+        assert origin is not None
+        assert origin.module == "blocks.1.ln.1"
 
 
 class Attention(nn.Module):
@@ -176,67 +178,72 @@ KEEP = torch.tensor([[1, 1, 1], [1, 1, 0]])
 class TestMasks:
     def test_their_infinities_are_no_finding(self, how: str) -> None:
         inputs = {"x": torch.randn(2, 3, 16), "keep": KEEP}
-        assert first(Masked(how), inputs) is None
+        assert find_first_nonfinite(Masked(how), inputs) is None
 
-    def test_and_do_not_draw_the_blame_from_what_is_one(self, how: str) -> None:
+    def test_and_do_not_hide_a_true_origin(self, how: str) -> None:
         torch.manual_seed(0)
         model = Masked(how)
         with torch.no_grad():
             model.last.fc[0].bias[5] = 60000.0
         x = torch.randn(2, 3, 16)
         x[..., 5] = 30000.0
-        found = first(model.half(), {"x": x.half(), "keep": KEEP})
-        assert found is not None
-        assert (found.operation, found.module, found.kind) == ("add", "last", "inf")
+        origin = find_first_nonfinite(model.half(), {"x": x.half(), "keep": KEEP})
+        assert origin is not None
+        assert (origin.operation, origin.module, origin.kind) == ("add", "last", "inf")
 
 
 class TestInputs:
-    def test_one_that_is_nan_is_named_and_no_operation_blamed(self) -> None:
+    def test_a_nan_input_is_the_origin(self) -> None:
         x = torch.randn(2, 3, 16)
         x[1, 2, 3] = NAN
-        found = first(Stream(), {"x": x})
-        assert found is not None
-        assert (found.operation, found.module, found.kind, found.count) == ("input", "x", "nan", 1)
-        assert [(o.name, o.nonfinite) for o in found.operands] == [("x", 1)]
+        origin = find_first_nonfinite(Stream(), {"x": x})
+        assert origin is not None
+        assert (origin.operation, origin.module, origin.kind, origin.count) == (
+            "input",
+            "x",
+            "nan",
+            1,
+        )
+        assert [(o.name, o.nonfinite) for o in origin.operands] == [("x", 1)]
 
-    def test_of_one_that_is_infinite_the_first_nan_names_it(self) -> None:
+    def test_of_an_infinite_input_the_first_nan_names_it(self) -> None:
         x = torch.randn(2, 3, 16)
         x[1, 2, 3] = INF
-        found = first(Stream(), {"x": x})
-        assert found is not None
-        assert (found.operation, found.site, found.kind) == (
+        origin = find_first_nonfinite(Stream(), {"x": x})
+        assert origin is not None
+        assert (origin.operation, origin.site, origin.kind) == (
             "native_layer_norm",
             "blocks.0.ln",
             "nan",
         )
-        assert [o.name for o in found.operands if o.nonfinite] == ["x"]
+        assert [o.name for o in origin.operands if o.nonfinite] == ["x"]
 
 
 class TestSecondForward:
     @pytest.fixture
     def located(self, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         calls: list[str] = []
-        honest = observe.locate
+        locate = forwards.locate_first_nonfinite
 
-        def counted(*args):
+        def count_calls(*args):
             calls.append("locate")
-            return honest(*args)
+            return locate(*args)
 
-        monkeypatch.setattr(observe, "locate", counted)
+        monkeypatch.setattr(forwards, "locate_first_nonfinite", count_calls)
         return calls
 
-    def test_only_where_the_first_saw_something(self, located: list[str]) -> None:
-        first(Stream(), torch.randn(2, 3, 16))
+    def test_only_where_the_first_was_not_finite(self, located: list[str]) -> None:
+        find_first_nonfinite(Stream(), torch.randn(2, 3, 16))
         assert located == []
-        first(overflowing(), torch.randn(2, 3, 16).half())
+        find_first_nonfinite(overflowing_model(), torch.randn(2, 3, 16).half())
         assert located == ["locate"]
 
-    def test_only_of_the_inputs_that_gave_it(self, located: list[str]) -> None:
+    def test_only_on_the_inputs_that_were_not_finite(self, located: list[str]) -> None:
         fine, bad = torch.zeros(1, 3, 16), torch.randn(1, 3, 16)
         bad[0, 0, 0] = NAN
-        first(Stream(), [fine, bad, bad.clone()])
+        find_first_nonfinite(Stream(), [fine, bad, bad.clone()])
         assert located == ["locate"]
 
-    def test_not_where_nothing_is_to_be_measured(self, located: list[str]) -> None:
-        normdiag.inspect(overflowing(), inputs=torch.randn(2, 3, 16).half(), measure=())
-        assert located == []
+    def test_also_where_nothing_else_is_measured(self, located: list[str]) -> None:
+        normdiag.inspect(overflowing_model(), inputs=torch.randn(2, 3, 16).half(), measure=())
+        assert located == ["locate"]
