@@ -20,6 +20,21 @@ from normdiag.option_group import Option, OptionGroup
 
 MEASURES, FROM_ONE_PASS = DEFAULT_MEASURES, ONE_PASS_MEASURES
 DTYPES = ("float64", "float32", "float16", "bfloat16")
+_DTYPE_ALIASES = {
+    "fp64": "float64",
+    "fp32": "float32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "double": "float64",
+    "float": "float32",
+    "half": "float16",
+}
+
+
+def parse_dtype_name(name: str) -> str | None:
+    """Return torch's name of the dtype `name`, such as "bf16" or "torch.half"; None for "auto"."""
+    name = name.removeprefix("torch.").lower()
+    return None if name == "auto" else _DTYPE_ALIASES.get(name, name)
 
 
 def parse_ids(sequences: Iterable[str]) -> tuple[tuple[int, ...], ...]:
@@ -110,6 +125,11 @@ class LoadingOptions(SeedOptions):
     trust_remote_code: Annotated[
         bool, Option(help="Allow Python code from the checkpoint to run.")
     ] = False
+
+    def __post_init__(self) -> None:
+        if self.dtype is not None:  # Python callers may use short names
+            object.__setattr__(self, "dtype", parse_dtype_name(self.dtype))
+        super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)

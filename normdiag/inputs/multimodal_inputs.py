@@ -1,4 +1,4 @@
-"""The other towers of a language model: an image, a sound or a film among the tokens of a text."""
+"""Images, audio and video among the tokens of a text, for a multimodal language model."""
 
 from __future__ import annotations
 
@@ -13,47 +13,41 @@ from torch import nn
 
 from normdiag.errors import NormdiagError
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.requirements import (
-    dtype_and_device,
-    embedding_rows,
-    forward_parameters,
-    max_positions,
-    config_value,
-)
-from normdiag.inputs.synthetic_inputs import noise_for
+from normdiag.inputs.requirements import InputRequirements
+from normdiag.inputs.synthetic_inputs import generate_noise
 from normdiag.inputs.text_inputs import token_texts
 from normdiag.loading.describe_exception import describe_exception
-from normdiag.loading.interface import LoadedModel
 
-_TEXT = 8
-"""Tokens of text beside those that stand for what the towers read."""
+_TEXT_LENGTH = 8
+"""Tokens of text beside the placeholder tokens."""
 
 
 @dataclass(frozen=True)
-class _Kind:
-    """One kind of input that a tower reads and that stands in the text as a row of one token."""
+class _Modality:
+    """A kind of input that an encoder turns into vectors, which replace placeholder tokens."""
 
-    what: str
+    name: str
     argument: str
-    reader: str
-    tokens: tuple[str, ...]
-    number: int
+    encoder_method: str
+    placeholder_settings: tuple[str, ...]
+    """Settings that may hold the id of the placeholder token."""
+    token_type: int
     """In `mm_token_type_ids`; 0 is text."""
-    is_listed: bool = False
-    """Whether each sequence has a list of them, an axis of its own."""
+    is_list: bool = False
+    """Whether each sequence has a list of them, along an axis of its own."""
 
 
-_IMAGE = _Kind(
+_IMAGE = _Modality(
     "image", "pixel_values", "get_image_features", ("image_token_id", "image_token_index"), 1
 )
-_KINDS = (
+_MODALITIES = (
     _IMAGE,
-    replace(_IMAGE, is_listed=True),
-    _Kind(
-        "sound", "input_features", "get_audio_features", ("audio_token_id", "audio_token_index"), 3
+    replace(_IMAGE, is_list=True),
+    _Modality(
+        "audio", "input_features", "get_audio_features", ("audio_token_id", "audio_token_index"), 3
     ),
-    _Kind(
-        "film",
+    _Modality(
+        "video",
         "pixel_values_videos",
         "get_video_features",
         ("video_token_id", "video_token_index"),
@@ -62,62 +56,72 @@ _KINDS = (
 )
 
 
-def with_towers(runnable: LoadedModel, seed: int) -> tuple[Batch | None, str | None]:
-    """One sequence with all that the model's other towers read, and what is to be said of it.
+@dataclass(frozen=True)
+class _MultimodalSequence:
+    batch: Batch
+    modalities: tuple[_Modality, ...]
+    summaries: tuple[str, ...]
 
-    How many tokens an image stands for is asked of the model itself, and the sequence is tried
-    before it is given. What a model does not take is left out, and that is said.
+
+def build_multimodal_batch(
+    model: nn.Module, requirements: InputRequirements, seed: int
+) -> tuple[Batch | None, str | None]:
+    """One sequence with seeded noise for each modality that the model reads, and a note.
+
+    The model's own encoder tells how many placeholder tokens an image stands for. The sequence is
+    run once before it is returned; modalities that the model rejects are named in the note.
     """
-    kinds = [kind for kind in _KINDS if _reads(runnable, kind)]
-    if kinds and any(parameter.is_meta for parameter in runnable.model.parameters()):
-        what = " and no ".join(dict.fromkeys(kind.what for kind in kinds))
-        return None, f"no {what}: there are no values"
-    best: _Made | None = None
-    failed: dict[str, str] = {}
-    for kind in kinds:
-        already = best.kinds if best is not None else ()
-        if any(kind.what == other.what for other in already):
+    modalities = [each for each in _MODALITIES if _reads_modality(model, requirements, each)]
+    if modalities and any(parameter.is_meta for parameter in model.parameters()):
+        names = " or ".join(dict.fromkeys(each.name for each in modalities))
+        return None, f"no {names} input: the parameters are on the meta device"
+    best: _MultimodalSequence | None = None
+    failures: dict[str, str] = {}
+    for modality in modalities:
+        accepted = best.modalities if best is not None else ()
+        if any(modality.name == other.name for other in accepted):
             continue
         try:
-            best = _tried(runnable, (*already, kind), seed)
-            failed.pop(kind.what, None)
-        except Exception as error:  # whatever a model that wants more than this raises
-            failed.setdefault(kind.what, _why(error))
-    notes = [f"no {what}: noise of its shape does not fit ({why})" for what, why in failed.items()]
+            best = _try_modalities(model, requirements, (*accepted, modality), seed)
+            failures.pop(modality.name, None)
+        except Exception as error:  # whatever the forward of a stranger's model raises
+            failures.setdefault(modality.name, _describe_failure(error))
+    notes = [
+        f"no {name} input: the model rejects seeded noise ({reason})"
+        for name, reason in failures.items()
+    ]
     if best is not None:
-        notes.insert(0, f"the first sequence holds seeded noise as {' and '.join(best.told)}")
+        notes.insert(0, f"first sequence with seeded noise as {' and '.join(best.summaries)}")
     return best.batch if best is not None else None, "; ".join(notes) or None
 
 
-@dataclass(frozen=True)
-class _Made:
-    batch: Batch
-    kinds: tuple[_Kind, ...]
-    told: tuple[str, ...]
-
-
-def _reads(runnable: LoadedModel, kind: _Kind) -> bool:
+def _reads_modality(model: nn.Module, requirements: InputRequirements, modality: _Modality) -> bool:
     return (
-        hasattr(runnable.model, kind.reader)
-        and kind.argument in forward_parameters(runnable.model)
-        and config_value(runnable.config, *kind.tokens) is not None
+        hasattr(model, modality.encoder_method)
+        and modality.argument in requirements.parameters
+        and requirements.config_value(*modality.placeholder_settings) is not None
     )
 
 
-def _why(error: Exception) -> str:
+def _describe_failure(error: Exception) -> str:
     return error.what if isinstance(error, NormdiagError) else describe_exception(error)
 
 
-def _tried(runnable: LoadedModel, kinds: tuple[_Kind, ...], seed: int) -> _Made:
-    with torch.no_grad(), torch.random.fork_rng(devices=[]), _in_eval_mode(runnable.model):
-        made = _sequence(runnable, kinds, seed)
-        runnable.model(**made.batch.inputs)
-    return made
+def _try_modalities(
+    model: nn.Module,
+    requirements: InputRequirements,
+    modalities: tuple[_Modality, ...],
+    seed: int,
+) -> _MultimodalSequence:
+    with torch.no_grad(), torch.random.fork_rng(devices=[]), _eval_mode(model):
+        sequence = _build_sequence(model, requirements, modalities, seed)
+        model(**sequence.batch.inputs)
+    return sequence
 
 
 @contextmanager
-def _in_eval_mode(model: nn.Module) -> Iterator[None]:
-    """Trying leaves no trace: in training a batch norm would take the noise in."""
+def _eval_mode(model: nn.Module) -> Iterator[None]:
+    """In training mode, a batch norm would add the noise to its running statistics."""
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False
@@ -128,52 +132,56 @@ def _in_eval_mode(model: nn.Module) -> Iterator[None]:
             module.training = True
 
 
-def _sequence(runnable: LoadedModel, kinds: tuple[_Kind, ...], seed: int) -> _Made:
-    taken = forward_parameters(runnable.model)
-    ids = _text(runnable, seed)
+def _build_sequence(
+    model: nn.Module,
+    requirements: InputRequirements,
+    modalities: tuple[_Modality, ...],
+    seed: int,
+) -> _MultimodalSequence:
+    ids = _draw_text_ids(requirements, seed)
     inputs: dict[str, Any] = {}
-    told, numbers = [], [0] * len(ids)
-    for kind in kinds:
-        read = getattr(runnable.model, kind.reader)
-        wanted = inspect.signature(read).parameters
-        noise = noise_for(runnable, kind.argument, wanted, 1, seed)
-        if kind.is_listed:
-            noise[kind.argument] = noise[kind.argument].unsqueeze(1)
-        count = _vectors(read(**noise))
-        ids[1:1] = [int(config_value(runnable.config, *kind.tokens) or 0)] * count
-        numbers[1:1] = [kind.number] * count
-        inputs |= {name: value for name, value in noise.items() if name in taken}
-        told.append(f"{kind.what} ({count} tokens)")
-    room = max_positions(runnable.model, runnable.config)
-    if room is not None and len(ids) > room:
-        raise ValueError(f"{len(ids)} tokens, and the model has {room} positions")
-    device = dtype_and_device(runnable.model)[1]
-    inputs["input_ids"] = torch.tensor([ids], device=device)
-    if "mm_token_type_ids" in taken:
-        inputs["mm_token_type_ids"] = torch.tensor([numbers], device=device)
-    if "use_cache" in taken:
+    summaries, token_types = [], [0] * len(ids)
+    for modality in modalities:
+        encode = getattr(model, modality.encoder_method)
+        encoder_parameters = inspect.signature(encode).parameters
+        noise = generate_noise(requirements, modality.argument, encoder_parameters, 1, seed)
+        if modality.is_list:
+            noise[modality.argument] = noise[modality.argument].unsqueeze(1)
+        count = _count_vectors(encode(**noise))
+        placeholder = int(requirements.config_value(*modality.placeholder_settings) or 0)
+        ids[1:1] = [placeholder] * count
+        token_types[1:1] = [modality.token_type] * count
+        inputs |= {n: value for n, value in noise.items() if n in requirements.parameters}
+        summaries.append(f"{modality.name} ({count} tokens)")
+    limit = requirements.max_positions
+    if limit is not None and len(ids) > limit:
+        raise ValueError(f"{len(ids)} tokens, and the model has {limit} positions")
+    inputs["input_ids"] = torch.tensor([ids], device=requirements.device)
+    if "mm_token_type_ids" in requirements.parameters:
+        inputs["mm_token_type_ids"] = torch.tensor([token_types], device=requirements.device)
+    if "use_cache" in requirements.parameters:
         inputs["use_cache"] = False
     batch = Batch(
         inputs=inputs,
         rows=(0,),
         ids=(tuple(ids),),
-        tokens=(token_texts(runnable.tokenizer, tuple(ids)),),
+        tokens=(token_texts(requirements.tokenizer, tuple(ids)),),
         special=((False,) * len(ids),),
     )
-    return _Made(batch, kinds, tuple(told))
+    return _MultimodalSequence(batch, modalities, tuple(summaries))
 
 
-def _text(runnable: LoadedModel, seed: int) -> list[int]:
-    """Seeded token ids, none of which stands for something else than text."""
-    rows = embedding_rows(runnable.model) or config_value(runnable.config, "vocab_size") or 2
-    stand_ins = {config_value(runnable.config, *kind.tokens) for kind in _KINDS}
+def _draw_text_ids(requirements: InputRequirements, seed: int) -> list[int]:
+    """Seeded token ids without placeholders."""
+    rows = requirements.embedding_rows or requirements.config_value("vocab_size") or 2
+    placeholders = {requirements.config_value(*m.placeholder_settings) for m in _MODALITIES}
     order = torch.randperm(min(rows, 1000), generator=torch.Generator().manual_seed(seed))
-    return [i for i in order.tolist() if i not in stand_ins][:_TEXT]
+    return [i for i in order.tolist() if i not in placeholders][:_TEXT_LENGTH]
 
 
-def _vectors(found: Any) -> int:
-    """How many vectors a tower gives to the text."""
-    found = getattr(found, "pooler_output", found)
-    if isinstance(found, torch.Tensor):
-        return found.numel() // found.shape[-1]
-    return sum(_vectors(part) for part in found)
+def _count_vectors(output: Any) -> int:
+    """How many vectors an encoder gives to the text."""
+    output = getattr(output, "pooler_output", output)
+    if isinstance(output, torch.Tensor):
+        return output.numel() // output.shape[-1]
+    return sum(_count_vectors(part) for part in output)

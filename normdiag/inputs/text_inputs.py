@@ -1,4 +1,4 @@
-"""Texts and token ids as batches of equal length: padding never enters."""
+"""Texts and token ids as batches of equal length, without padding."""
 
 from __future__ import annotations
 
@@ -11,102 +11,104 @@ from typing import Any
 import torch
 
 from normdiag.errors import UsageError
-from normdiag.inputs.batch import Batch, ProbeOptions
+from normdiag.inputs.batch import Batch
 from normdiag.inputs.built_in_texts import LENGTH, TEXTS
-from normdiag.inputs.requirements import (
-    by_name,
-    dtype_and_device,
-    embedding_rows,
-    forward_parameters,
-    max_positions,
-    config_value,
-)
-from normdiag.loading.interface import LoadedModel
+from normdiag.inputs.requirements import InputRequirements
+from normdiag.options import InputOptions
 
-_MOST_UNKNOWN = 0.5
-_MOST_TOKENS = 8192  # of one forward
+_MAX_UNKNOWN_SHARE = 0.5
+_MAX_TOKENS_PER_FORWARD = 8192
 
 
 @dataclass(frozen=True)
-class Sequence:
-    """One text as the tokenizer made it: `input_ids` and what else comes beside them."""
+class TokenSequence:
+    """One text as the tokenizer encodes it: `input_ids` and what else it returns."""
 
     encoding: dict[str, list[int]]
     text: str | None = None
 
     @property
-    def ids(self) -> tuple[int, ...]:
+    def token_ids(self) -> tuple[int, ...]:
         """Its token ids."""
         return tuple(self.encoding["input_ids"])
 
 
-def built_in_texts(runnable: LoadedModel, options: ProbeOptions) -> tuple[list[Sequence], str | None]:
-    """The built-in texts, all cut by the tokenizer to one length; none, and why, if they do not do.
+def encode_built_in_texts(
+    requirements: InputRequirements, options: InputOptions
+) -> tuple[list[TokenSequence], str | None]:
+    """The built-in texts, all truncated by the tokenizer to one length.
 
-    The length is `texts.LENGTH`, or less where a text or the model's positions are shorter.
+    The length is `built_in_texts.LENGTH`, or less where a text or the model's positions are
+    shorter. Where the tokenizer does not suit model or texts: no sequence, and the reason.
     """
-    tokenizer: Any = runnable.tokenizer
+    tokenizer: Any = requirements.tokenizer
     settings = {"add_special_tokens": options.special_tokens}
-    full = [tokenizer(text, **settings)["input_ids"] for text in TEXTS]
-    rows = embedding_rows(runnable.model)
-    largest = max(max(ids, default=0) for ids in full)
+    encoded = [tokenizer(text, **settings)["input_ids"] for text in TEXTS]
+    rows = requirements.embedding_rows
+    largest = max(max(ids, default=0) for ids in encoded)
     if rows is not None and largest >= rows:
         return [], f"the tokenizer gives ids up to {largest}, the embedding has {rows} rows"
-    unknown = sum(ids.count(tokenizer.unk_token_id) for ids in full)
-    if unknown > _MOST_UNKNOWN * sum(map(len, full)):
-        return (
-            [],
-            f"the tokenizer knows too little of the built-in texts ({unknown} unknown tokens)",
-        )
-    length = min(LENGTH, _room(runnable) or LENGTH, *map(len, full))
-    cut = {"truncation": True, "max_length": length}
-    return [Sequence(dict(tokenizer(text, **settings, **cut)), text) for text in TEXTS], None
+    unknown = sum(ids.count(tokenizer.unk_token_id) for ids in encoded)
+    total = sum(map(len, encoded))
+    if unknown > _MAX_UNKNOWN_SHARE * total:
+        return [], f"{unknown} of {total} tokens of the built-in texts are unknown to the tokenizer"
+    length = min(LENGTH, requirements.max_length or LENGTH, *map(len, encoded))
+    settings |= {"truncation": True, "max_length": length}
+    return [TokenSequence(dict(tokenizer(text, **settings)), text) for text in TEXTS], None
 
 
-def user_texts(runnable: LoadedModel, options: ProbeOptions) -> tuple[list[Sequence], str | None]:
-    """The texts that were given, whole where the model has positions for them.
+def encode_user_texts(
+    requirements: InputRequirements, options: InputOptions
+) -> tuple[list[TokenSequence], str | None]:
+    """The user's texts, truncated to the model's positions, and a note on those truncated.
 
     Raises UsageError for a text without tokens and for a chat without a template.
     """
-    room = _room(runnable)
-    sequences, cut = [], []
+    limit = requirements.max_length
+    sequences, truncated = [], []
     for number, text in enumerate(options.texts or ()):
-        encoding = _encoded(runnable.tokenizer, text, options)
+        encoding = _encode_text(requirements.tokenizer, text, options)
         length = len(encoding["input_ids"])
         if length == 0:
             raise UsageError(f"text {number} ({text!r}) has no tokens", "give a text with words")
-        if room is not None and length > room:
-            cut.append(f"text {number} ({length} tokens)")
-            encoding = {key: value[:room] for key, value in encoding.items()}
-        sequences.append(Sequence(encoding, text))
-    _check_ids(runnable, (sequence.ids for sequence in sequences))
-    note = f"cut to the model's {room} positions: {', '.join(cut)}" if cut else None
-    return sequences, note
+        if limit is not None and length > limit:
+            truncated.append(f"text {number} ({length} tokens)")
+            encoding = {key: value[:limit] for key, value in encoding.items()}
+        sequences.append(TokenSequence(encoding, text))
+    _check_token_ids(requirements, (sequence.token_ids for sequence in sequences))
+    note = f"truncated to the model's {limit} positions: {', '.join(truncated)}"
+    return sequences, note if truncated else None
 
 
-def user_ids(runnable: LoadedModel, ids: tuple[tuple[int, ...], ...]) -> list[Sequence]:
-    """Token ids as they are. Raises UsageError for one that the embedding has no row for."""
-    room = _room(runnable)
+def check_user_ids(
+    requirements: InputRequirements, ids: tuple[tuple[int, ...], ...]
+) -> list[TokenSequence]:
+    """The user's token ids, unchanged.
+
+    Raises UsageError for an id outside the embedding and for a sequence that is empty or longer
+    than the model's positions.
+    """
+    limit = requirements.max_length
     for number, sequence in enumerate(ids):
         if not sequence:
             raise UsageError(f"sequence {number} of the token ids is empty", "give at least one id")
-        if room is not None and len(sequence) > room:
+        if limit is not None and len(sequence) > limit:
             raise UsageError(
-                f"sequence {number} has {len(sequence)} token ids, the model {room} positions",
-                "give fewer",
+                f"sequence {number} has {len(sequence)} token ids; the model has {limit} positions",
+                "give fewer token ids",
             )
-    _check_ids(runnable, ids)
-    return [Sequence({"input_ids": list(sequence)}) for sequence in ids]
+    _check_token_ids(requirements, ids)
+    return [TokenSequence({"input_ids": list(sequence)}) for sequence in ids]
 
 
-def random_ids(runnable: LoadedModel, seed: int) -> list[Sequence]:
-    """As many sequences as there are built-in texts, of seeded ids that the embedding has.
+def draw_random_ids(requirements: InputRequirements, seed: int) -> list[TokenSequence]:
+    """As many sequences as there are built-in texts, of uniformly drawn token ids.
 
-    The padding id is left out: it means that a token is not there.
+    The padding id is not drawn, since it marks positions that hold no token.
     """
-    rows = embedding_rows(runnable.model) or config_value(runnable.config, "vocab_size") or 2
-    length = min(LENGTH, _room(runnable) or LENGTH)
-    padding = config_value(runnable.config, "pad_token_id")
+    rows = requirements.embedding_rows or requirements.config_value("vocab_size") or 2
+    length = min(LENGTH, requirements.max_length or LENGTH)
+    padding = requirements.config_value("pad_token_id")
     allowed = [i for i in range(rows) if i != padding] if rows < 2 * len(TEXTS) else None
     ids = torch.randint(
         rows - 1 if allowed is None else len(allowed),
@@ -117,45 +119,49 @@ def random_ids(runnable: LoadedModel, seed: int) -> list[Sequence]:
         ids = torch.tensor(allowed)[ids]
     elif isinstance(padding, int) and 0 <= padding < rows:
         ids += ids >= padding
-    return [Sequence({"input_ids": row}) for row in ids.tolist()]
+    return [TokenSequence({"input_ids": row}) for row in ids.tolist()]
 
 
-def batches(runnable: LoadedModel, sequences: list[Sequence]) -> tuple[Batch, ...]:
-    """One batch per length, in the order of first appearance, of what forward takes.
+def batch_by_length(
+    requirements: InputRequirements, sequences: list[TokenSequence]
+) -> tuple[Batch, ...]:
+    """One batch per length, in the order of first appearance, of the arguments of forward.
 
-    An encoder-decoder gets the same tokens as decoder input, one place later, behind its start.
+    An encoder-decoder gets the same tokens shifted right as decoder input.
     """
     by_length: dict[int, list[int]] = {}
     for row, sequence in enumerate(sequences):
-        by_length.setdefault(len(sequence.ids), []).append(row)
-    made: list[Batch] = []
+        by_length.setdefault(len(sequence.token_ids), []).append(row)
+    batches: list[Batch] = []
     for length, rows in by_length.items():
-        step = max(1, _MOST_TOKENS // length)
+        step = max(1, _MAX_TOKENS_PER_FORWARD // length)
         parts = (rows[start : start + step] for start in range(0, len(rows), step))
-        made.extend(_batch(runnable, sequences, part) for part in parts)
-    return tuple(made)
+        batches.extend(_make_batch(requirements, sequences, part) for part in parts)
+    return tuple(batches)
 
 
-def added_special_tokens(runnable: LoadedModel, sequences: list[Sequence]) -> tuple[str, ...]:
-    """The special tokens that stand in the sequences and not in their texts."""
-    tokenizer: Any = runnable.tokenizer
-    special = set(getattr(tokenizer, "all_special_ids", ()))
+def find_added_special_tokens(
+    requirements: InputRequirements, sequences: list[TokenSequence]
+) -> tuple[str, ...]:
+    """The special tokens that the tokenizer added to the texts."""
+    tokenizer: Any = requirements.tokenizer
     added: dict[int, None] = {}
     for sequence in sequences:
-        if sequence.text is not None and special.intersection(sequence.ids):
+        ids = sequence.token_ids
+        if sequence.text is not None and requirements.special_ids.intersection(ids):
             plain = tokenizer(sequence.text, add_special_tokens=False)["input_ids"]
-            more = Counter(sequence.ids) - Counter(plain)
-            added.update(dict.fromkeys(i for i in sequence.ids if i in special and more[i] > 0))
+            more = Counter(ids) - Counter(plain)
+            added |= dict.fromkeys(i for i in ids if i in requirements.special_ids and more[i] > 0)
     return tuple(str(tokenizer.convert_ids_to_tokens(i)) for i in added)
 
 
 def token_texts(tokenizer: Any | None, ids: tuple[int, ...]) -> tuple[str, ...]:
-    """What each token reads as, its leading space kept; its position without a tokenizer."""
+    """The text of each token, its leading space kept; its position where there is no tokenizer."""
     if tokenizer is None:
         return tuple(str(position) for position in range(len(ids)))
 
     @cache
-    def text(token: int) -> str:
+    def decode_token(token: int) -> str:
         raw = tokenizer.convert_ids_to_tokens(token)
         if raw is None:
             return f"<{token}>"
@@ -163,71 +169,65 @@ def token_texts(tokenizer: Any | None, ids: tuple[int, ...]) -> tuple[str, ...]:
             return str(raw).replace("▁", " ")
         return str(tokenizer.decode([token], clean_up_tokenization_spaces=False)) or raw
 
-    return tuple(text(token) for token in ids)
+    return tuple(decode_token(token) for token in ids)
 
 
-def _encoded(tokenizer: Any, text: str, options: ProbeOptions) -> dict[str, list[int]]:
+def shift_right(ids: torch.Tensor, requirements: InputRequirements) -> torch.Tensor:
+    """Decoder inputs: `ids` (batch, tokens) one place later, behind the decoder's start token."""
+    start = requirements.config_value("decoder_start_token_id", "bos_token_id", "pad_token_id")
+    start = start if isinstance(start, int) else 0
+    return torch.cat([torch.full_like(ids[:, :1], start), ids[:, :-1]], dim=1)
+
+
+def _encode_text(tokenizer: Any, text: str, options: InputOptions) -> dict[str, list[int]]:
     if not options.chat:
         return dict(tokenizer(text, add_special_tokens=options.special_tokens))
     if not getattr(tokenizer, "chat_template", None):
         raise UsageError(
-            "a chat was asked for, and the tokenizer has no chat template", "leave --chat out"
+            "chat needs a chat template, and the tokenizer has none", "leave --chat out"
         )
     turn = [{"role": "user", "content": text}]
     return dict(tokenizer.apply_chat_template(turn, add_generation_prompt=True, return_dict=True))
 
 
-def _check_ids(runnable: LoadedModel, ids: Iterable[tuple[int, ...]]) -> None:
-    rows = embedding_rows(runnable.model)
+def _check_token_ids(requirements: InputRequirements, ids: Iterable[tuple[int, ...]]) -> None:
+    rows = requirements.embedding_rows
     for number, sequence in enumerate(ids):
         for position, token in enumerate(sequence):
             if token < 0 or (rows is not None and token >= rows):
                 raise UsageError(
-                    f"token id {token} (sequence {number}, position {position}) has no row in the "
-                    f"embedding, which has {rows}",
+                    f"token id {token} (sequence {number}, position {position}) is outside the "
+                    f"embedding of {rows} rows",
                     f"ids go from 0 to {rows - 1}" if rows else "ids are not negative",
                 )
 
 
-def _room(runnable: LoadedModel) -> int | None:
-    """How long a sequence may be: by the model's positions and the tokenizer's limit."""
-    stated = getattr(runnable.tokenizer, "model_max_length", None)
-    limits = [max_positions(runnable.model, runnable.config), stated]
-    return min((n for n in limits if isinstance(n, int) and 0 < n < 10**9), default=None)
-
-
-def _batch(runnable: LoadedModel, sequences: list[Sequence], rows: list[int]) -> Batch:
+def _make_batch(
+    requirements: InputRequirements, sequences: list[TokenSequence], rows: list[int]
+) -> Batch:
     chosen = [sequences[row] for row in rows]
-    taken = forward_parameters(runnable.model)
-    device = dtype_and_device(runnable.model)[1]
     inputs: dict[str, Any] = {
-        key: torch.tensor([sequence.encoding[key] for sequence in chosen], device=device)
+        key: torch.tensor(
+            [sequence.encoding[key] for sequence in chosen], device=requirements.device
+        )
         for key in chosen[0].encoding
-        if key in taken
+        if key in requirements.parameters
     }
     args: tuple[Any, ...] = ()
-    if not inputs:  # a plain module names its argument as it likes
-        given = torch.tensor([sequence.ids for sequence in chosen], device=device)
-        args, inputs = by_name(runnable.model, (given,), {})
-    if "decoder_input_ids" in taken and getattr(runnable.config, "is_encoder_decoder", False):
-        inputs["decoder_input_ids"] = shifted(inputs["input_ids"], runnable.config)
-    if "use_cache" in taken:
+    ids = tuple(sequence.token_ids for sequence in chosen)
+    if not inputs:  # a plain module, whose argument has a name of its own
+        tensor = torch.tensor(ids, device=requirements.device)
+        args, inputs = requirements.name_arguments((tensor,), {})
+    if requirements.takes_decoder_ids:
+        inputs["decoder_input_ids"] = shift_right(inputs["input_ids"], requirements)
+    if "use_cache" in requirements.parameters:
         inputs["use_cache"] = False
-    ids = tuple(sequence.ids for sequence in chosen)
-    special = set(getattr(runnable.tokenizer, "all_special_ids", ()))
     return Batch(
         inputs=inputs,
         args=args,
         rows=tuple(rows),
-        texts=tuple(s.text for s in chosen if s.text is not None),
+        texts=tuple(sequence.text for sequence in chosen if sequence.text is not None),
         ids=ids,
-        tokens=tuple(token_texts(runnable.tokenizer, row) for row in ids),
-        special=tuple(tuple(token in special for token in row) for row in ids),
+        tokens=tuple(token_texts(requirements.tokenizer, row) for row in ids),
+        special=tuple(tuple(token in requirements.special_ids for token in row) for row in ids),
     )
-
-
-def shifted(ids: torch.Tensor, config: Any) -> torch.Tensor:
-    """`ids` one place later, behind the token that a decoder starts with. (batch, tokens)."""
-    start = config_value(config, "decoder_start_token_id", "bos_token_id", "pad_token_id")
-    start = start if isinstance(start, int) else 0
-    return torch.cat([torch.full_like(ids[:, :1], start), ids[:, :-1]], dim=1)

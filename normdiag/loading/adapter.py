@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from normdiag.errors import LoadError, UsageError
 from normdiag.loading.config_file import read_json_object
 from normdiag.loading.describe_exception import describe_exception
-from normdiag.loading.interface import LoadedTarget, Progress, Request, LoadedModel, Source
+from normdiag.loading.interface import LoadedModel, LoadedTarget, Source
 from normdiag.loading.weight_files import WeightFiles, single_file
+from normdiag.options import LoadingOptions
+from normdiag.progress import Progress
 
 if TYPE_CHECKING:
     import torch
@@ -109,15 +111,15 @@ class AdaptedModel:
     base: Source
     adapter: Adapter
 
-    def load(self, progress: Progress) -> LoadedTarget:
+    def load_contents(self, progress: Progress) -> LoadedTarget:
         """The base with the adapter merged into it."""
-        loaded = self.base.load(progress)
+        loaded = self.base.load_contents(progress)
         if not isinstance(loaded, LoadedModel):
             return loaded
         from normdiag.loading.library_output import silence_libraries
         from normdiag.loading.stored_tensors import stored_tensors
 
-        progress("merging the adapter", 0, None)
+        progress.start_stage("merging the adapter")
         of_adapter = stored_tensors(self.adapter.weights)
         count = sum(1 for _ in of_adapter({}))  # refuses a bad pickle before peft opens it
         with silence_libraries(progress):
@@ -131,13 +133,13 @@ class AdaptedModel:
         return replace(loaded, model=model, notes=notes, tensors=tensors)
 
 
-def open_adapter(folder: Path, request: Request) -> Adapter:
+def open_adapter(folder: Path, options: LoadingOptions) -> Adapter:
     """Check the files, without torch.
 
     Raises LoadError for what lacks, UsageError where the request has no use for an adapter.
     """
-    if request.weights_only or request.structure_only:
-        wanted = "weights only were" if request.weights_only else "the structure only was"
+    if options.weights_only or options.structure_only:
+        wanted = "weights only were" if options.weights_only else "the structure only was"
         raise UsageError(
             f"the adapter {folder} was given, and {wanted} asked for",
             "an adapter is merged into a model that runs; leave one of the two out",
@@ -152,7 +154,7 @@ def open_adapter(folder: Path, request: Request) -> Adapter:
             'pip install "normdiag[adapters]"',
         )
     settings = read_json_object(folder / CONFIG)
-    if settings.get("megatron_config") and not request.trust_remote_code:
+    if settings.get("megatron_config") and not options.trust_remote_code:
         raise LoadError(
             f"{folder / CONFIG} wants {settings.get('megatron_core')!r} imported",
             "take megatron_config out, or pass --trust-remote-code (trust_remote_code=True)",

@@ -10,13 +10,15 @@ from normdiag.errors import LoadError
 from normdiag.evidence.subject import Loading
 from normdiag.loading.adapter import refuse_adapter
 from normdiag.loading.config_file import ConfigFile, read_config
-from normdiag.loading.interface import LoadedTarget, Progress, Request, CheckpointTensors
+from normdiag.loading.interface import CheckpointTensors, LoadedTarget
 from normdiag.loading.target_reference import TargetReference
 from normdiag.loading.tensor_shapes import read_tensor_shapes
 from normdiag.loading.weight_files import WeightFiles, find_weight_files
+from normdiag.options import LoadingOptions
+from normdiag.progress import Progress
 
 if TYPE_CHECKING:
-    from normdiag.loading.interface import TensorIterator
+    from normdiag.loading.interface import TensorReader
 
 
 @dataclass(frozen=True)
@@ -26,29 +28,29 @@ class CheckpointDirectory:
     folder: Path
     settings: ConfigFile | None
     weights: WeightFiles | None
-    request: Request
+    options: LoadingOptions
 
-    def load(self, progress: Progress) -> LoadedTarget:
+    def load_contents(self, progress: Progress) -> LoadedTarget:
         """The model through transformers, or the tensors alone."""
-        if self.settings is None and self.request.structure_only and self.weights is not None:
+        if self.settings is None and self.options.structure_only and self.weights is not None:
             return read_tensor_shapes(self.weights)
-        progress("importing torch and transformers", 0, None)
+        progress.start_stage("importing torch and transformers")
         from normdiag.loading.stored_tensors import stored_tensors
 
         tensors = stored_tensors(self.weights or WeightFiles("safetensors", ()))
-        if self.request.weights_only:
+        if self.options.weights_only:
             return label_tensors(self.settings, tensors)
         from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
 
         checkpoint = PretrainedFiles(folder=self.folder, settings=self.settings, tensors=tensors)
         try:
-            return load_pretrained(checkpoint, self.request, progress)
+            return load_pretrained(checkpoint, self.options, progress)
         except LoadError:
             _recheck_pickles(self.weights)
             raise
 
 
-def label_tensors(settings: ConfigFile | None, tensors: TensorIterator) -> CheckpointTensors:
+def label_tensors(settings: ConfigFile | None, tensors: TensorReader) -> CheckpointTensors:
     """A checkpoint's tensors, labelled with what its configuration says, if that can be read."""
     notes = ["no model was built: the tensors of the checkpoint alone"]
     model_type = class_name = None
@@ -66,30 +68,30 @@ def label_tensors(settings: ConfigFile | None, tensors: TensorIterator) -> Check
     )
 
 
-def open_directory(reference: TargetReference, request: Request) -> CheckpointDirectory:
+def open_directory(reference: TargetReference, options: LoadingOptions) -> CheckpointDirectory:
     """Find configuration and weights in a directory. Raises LoadError for what it lacks."""
     folder = reference.local_path
     refuse_adapter(folder)
     settings = read_config(folder)
-    if settings is not None and not request.weights_only:
+    if settings is not None and not options.weights_only:
         settings.check()
-        refuse_hub_kernels(settings, request)
-    if settings is not None and (request.random_init or request.structure_only):
-        return CheckpointDirectory(folder, settings, None, request)
-    if request.random_init:
+        refuse_hub_kernels(settings, options)
+    if settings is not None and (options.random_init or options.structure_only):
+        return CheckpointDirectory(folder, settings, None, options)
+    if options.random_init:
         raise missing_config_error(f"{folder} has no config.json")
     weights = find_weight_files(folder)
     if weights is None:
         raise _missing_weights_error(folder, settings)
     weights.check()
-    if settings is None and not request.weights_only and not can_read_shapes(weights, request):
+    if settings is None and not options.weights_only and not can_read_shapes(weights, options):
         raise missing_config_error(f"{folder} has no config.json")
-    return CheckpointDirectory(folder, settings, weights, request)
+    return CheckpointDirectory(folder, settings, weights, options)
 
 
-def can_read_shapes(weights: WeightFiles, request: Request) -> bool:
+def can_read_shapes(weights: WeightFiles, options: LoadingOptions) -> bool:
     """Whether names and shapes will do, and can be told without reading the tensors."""
-    return request.structure_only and weights.format == "safetensors"
+    return options.structure_only and weights.format == "safetensors"
 
 
 def missing_config_error(what: str) -> LoadError:
@@ -102,9 +104,9 @@ def missing_config_error(what: str) -> LoadError:
     )
 
 
-def refuse_hub_kernels(settings: ConfigFile, request: Request) -> None:
+def refuse_hub_kernels(settings: ConfigFile, options: LoadingOptions) -> None:
     """Raise LoadError where loading would fetch a kernel from the hub and run it."""
-    if (kernels := settings.hub_kernels()) and not request.trust_remote_code:
+    if (kernels := settings.hub_kernels()) and not options.trust_remote_code:
         raise LoadError(
             f"{settings.path} wants code run that comes from the hub: {', '.join(kernels)}",
             "take that field out, or pass --trust-remote-code (trust_remote_code=True)",

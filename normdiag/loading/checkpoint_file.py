@@ -7,13 +7,13 @@ from pathlib import Path
 
 from normdiag.errors import LoadError
 from normdiag.loading.checkpoint_directory import (
-    missing_config_error,
-    refuse_hub_kernels,
     can_read_shapes,
     label_tensors,
+    missing_config_error,
+    refuse_hub_kernels,
 )
 from normdiag.loading.config_file import ConfigFile, read_config
-from normdiag.loading.interface import LoadedTarget, Progress, Request
+from normdiag.loading.interface import LoadedTarget
 from normdiag.loading.target_reference import TargetReference
 from normdiag.loading.tensor_shapes import read_tensor_shapes
 from normdiag.loading.weight_files import (
@@ -23,6 +23,8 @@ from normdiag.loading.weight_files import (
     list_shards,
     single_file,
 )
+from normdiag.options import LoadingOptions
+from normdiag.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,17 @@ class CheckpointFile:
 
     settings: ConfigFile | None
     weights: WeightFiles
-    request: Request
+    options: LoadingOptions
 
-    def load(self, progress: Progress) -> LoadedTarget:
+    def load_contents(self, progress: Progress) -> LoadedTarget:
         """The model that the configuration beside the file describes, or the tensors alone."""
-        if self.settings is None and self.request.structure_only:
+        if self.settings is None and self.options.structure_only:
             return read_tensor_shapes(self.weights)
-        progress("importing torch and transformers", 0, None)
+        progress.start_stage("importing torch and transformers")
         from normdiag.loading.stored_tensors import stored_tensors
 
         tensors = stored_tensors(self.weights)
-        if self.request.weights_only:
+        if self.options.weights_only:
             return label_tensors(self.settings, tensors)
         from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
 
@@ -51,25 +53,25 @@ class CheckpointFile:
             tensors=tensors,
             state_dict=lambda: dict(tensors({})),
         )
-        return load_pretrained(checkpoint, self.request, progress)
+        return load_pretrained(checkpoint, self.options, progress)
 
 
-def open_checkpoint(reference: TargetReference, request: Request) -> CheckpointFile:
+def open_checkpoint(reference: TargetReference, options: LoadingOptions) -> CheckpointFile:
     """Check the file and read the configuration beside it. Raises LoadError for what lacks."""
     path = reference.local_path
     weights = single_file(path)
     weights.check()
     settings = read_config(path.parent)
-    if request.weights_only:
-        return CheckpointFile(settings, weights, request)
-    if settings is None and can_read_shapes(weights, request):
-        return CheckpointFile(None, weights, request)
+    if options.weights_only:
+        return CheckpointFile(settings, weights, options)
+    if settings is None and can_read_shapes(weights, options):
+        return CheckpointFile(None, weights, options)
     if settings is None:
         raise missing_config_error(f"{path} has no config.json beside it")
     settings.check()
-    refuse_hub_kernels(settings, request)
+    refuse_hub_kernels(settings, options)
     _refuse_shard(path)
-    return CheckpointFile(settings, weights, request)
+    return CheckpointFile(settings, weights, options)
 
 
 def _refuse_shard(path: Path) -> None:

@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 from normdiag.errors import LoadError, UsageError
 from normdiag.evidence.subject import Loading
 from normdiag.loading.describe_exception import describe_exception
-from normdiag.loading.interface import LoadedTarget, Progress, Request, LoadedModel, CheckpointTensors
+from normdiag.loading.interface import CheckpointTensors, LoadedModel, LoadedTarget
 from normdiag.loading.module_state import iterate_module_state
 from normdiag.loading.target_reference import TargetReference
 from normdiag.loading.torch_compile import unwrap_compiled
+from normdiag.options import LoadingOptions
+from normdiag.progress import Progress
 
 if TYPE_CHECKING:
     from torch import nn
@@ -30,25 +32,30 @@ class ModelFactory:
     """Code that was named and not yet run."""
 
     reference: TargetReference
-    request: Request
+    options: LoadingOptions
 
-    def load(self, progress: Progress) -> LoadedTarget:
+    def load_contents(self, progress: Progress) -> LoadedTarget:
         """Import the code, call the factory, and take what it returns."""
-        progress("importing torch", 0, None)
+        progress.start_stage("importing torch")
         import torch
 
-        from normdiag.loading.device_and_dtype import META_DEVICE, parse_device, parse_dtype, prepare_model
+        from normdiag.loading.device_and_dtype import (
+            META_DEVICE,
+            prepare_model,
+            resolve_device,
+            resolve_dtype,
+        )
 
-        bare = self.request.structure_only
-        dtype = parse_dtype(self.request.dtype)
-        device = META_DEVICE if bare else parse_device(self.request.device)
-        progress(f"calling {self.reference.target}", 0, None)
+        bare = self.options.structure_only
+        dtype = resolve_dtype(self.options.dtype)
+        device = META_DEVICE if bare else resolve_device(self.options.device)
+        progress.start_stage(f"calling {self.reference.target}")
         with (
             redirect_stdout(sys.stderr),
             _extended_search_path(self.reference),
             torch.random.fork_rng(devices=[]),
         ):
-            torch.manual_seed(self.request.seed)
+            torch.manual_seed(self.options.seed)
             found = _find_attribute(self.reference)  # what its module makes once is to have values
             with META_DEVICE if bare else nullcontext():
                 built = _call_factory(self.reference, found)
@@ -62,17 +69,17 @@ class ModelFactory:
             return wrap_module(prepare_model(model, device, dtype), inputs, structure_only=True)
         _refuse_meta_parameters(self.reference.target, model)
         runnable = wrap_module(prepare_model(model, device, dtype), inputs)
-        return _state_dict_only(runnable) if self.request.weights_only else runnable
+        return _state_dict_only(runnable) if self.options.weights_only else runnable
 
 
-def open_factory(reference: TargetReference, request: Request) -> ModelFactory:
+def open_factory(reference: TargetReference, options: LoadingOptions) -> ModelFactory:
     """Nothing can be checked before the code is run, but for what contradicts itself."""
-    if request.random_init:
+    if options.random_init:
         raise UsageError(
             f"random weights were asked for, and {reference.target} builds its own",
             "leave it out; the seed is set before the factory is called",
         )
-    return ModelFactory(reference, request)
+    return ModelFactory(reference, options)
 
 
 def wrap_module(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from normdiag.errors import LoadError
 from normdiag.evidence.subject import Loading
-from normdiag.loading.interface import LoadedTarget, Progress, Request, CheckpointTensors
+from normdiag.loading.interface import CheckpointTensors, LoadedTarget
 from normdiag.loading.target_reference import TargetReference
+from normdiag.options import LoadingOptions
+from normdiag.progress import Progress
 
 if TYPE_CHECKING:
     import torch
@@ -26,19 +28,22 @@ class GgufFile:
     """A whole GGUF file."""
 
     header: GgufHeader
-    request: Request
+    options: LoadingOptions
 
-    def load(self, progress: Progress) -> LoadedTarget:
+    def load_contents(self, progress: Progress) -> LoadedTarget:
         """The model through transformers, dequantised, or the tensors alone."""
-        if self.request.weights_only:
+        if self.options.weights_only:
             return CheckpointTensors(
                 tensors=lambda _: iterate_gguf_tensors(self.header),
                 model_type=self.header.architecture_name,
                 class_name=None,
                 loading=Loading(),
-                notes=("no model was built: the tensors of the file alone", self._describe_quantisation()),
+                notes=(
+                    "no model was built: the tensors of the file alone",
+                    self._describe_quantisation(),
+                ),
             )
-        progress("importing torch and transformers", 0, None)
+        progress.start_stage("importing torch and transformers")
         from normdiag.loading.library_output import redirect_gguf_progress
         from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
 
@@ -50,8 +55,8 @@ class GgufFile:
             gguf_file=path.name,
         )
         with redirect_gguf_progress(progress):
-            loaded = load_pretrained(checkpoint, self.request, progress)
-        if self.request.structure_only:
+            loaded = load_pretrained(checkpoint, self.options, progress)
+        if self.options.structure_only:
             return loaded
         return replace(loaded, notes=(*loaded.notes, self._describe_quantisation()))
 
@@ -61,7 +66,7 @@ class GgufFile:
         return f"GGUF ({self.header.architecture_name}), unpacked for reading: {counts}"
 
 
-def open_gguf(reference: TargetReference, request: Request) -> GgufFile:
+def open_gguf(reference: TargetReference, options: LoadingOptions) -> GgufFile:
     """Read the header. Raises LoadError for a cut file and where a package is missing."""
     path = reference.local_path
     for package in _NEEDED:
@@ -72,7 +77,7 @@ def open_gguf(reference: TargetReference, request: Request) -> GgufFile:
             )
     from normdiag.loading.gguf_header import read_gguf_header
 
-    return GgufFile(read_gguf_header(path), request)
+    return GgufFile(read_gguf_header(path), options)
 
 
 def iterate_gguf_tensors(header: GgufHeader) -> Iterator[tuple[str, torch.Tensor]]:

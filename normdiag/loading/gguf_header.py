@@ -116,7 +116,11 @@ class _HeaderReader:
         if self._blob[:4] != b"GGUF":
             raise LoadError(f"{self._path} is no GGUF file (it starts with {self._blob[:4]!r})")
         self._at = 4
-        version, tensors, pairs = self._read_scalar("I"), self._read_scalar("Q"), self._read_scalar("Q")
+        version, tensors, pairs = (
+            self._read_scalar("I"),
+            self._read_scalar("Q"),
+            self._read_scalar("Q"),
+        )
         if version not in (2, 3):
             raise LoadError(
                 f"{self._path} is GGUF version {version}; 2 and 3 can be read",
@@ -136,7 +140,12 @@ class _HeaderReader:
     def _read_entry(self) -> tuple[str, tuple[int, ...], int, int]:
         name, dims = self._read_string(), self._read_scalar("I")
         shape = tuple(self._read_scalar("Q") for _ in range(dims))
-        return name, shape[::-1], self._read_scalar("I"), self._read_scalar("Q")  # ggml counts fastest first
+        return (
+            name,
+            shape[::-1],
+            self._read_scalar("I"),
+            self._read_scalar("Q"),
+        )  # ggml counts fastest first
 
     def _locate_tensor(
         self, name: str, shape: tuple[int, ...], code: int, offset: int, data: int

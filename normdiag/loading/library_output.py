@@ -1,4 +1,4 @@
-"""Keep other libraries' bars, logs and prints apart from the report; their bars become progress."""
+"""Suppress what other libraries print and log, and turn their progress bars into progress."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from operator import length_hint
 from types import ModuleType, TracebackType
 from typing import Any
 
-from normdiag.loading.interface import Progress
+from normdiag.progress import Progress
 
 
 class ProgressAdapter:
-    """A tqdm that draws nothing and tells `progress` instead."""
+    """Stands in for tqdm and passes its steps on to `progress`."""
 
     def __init__(
         self,
@@ -27,17 +27,17 @@ class ProgressAdapter:
     ) -> None:
         self._progress = progress
         self._iterable = iterable
-        self._what = (desc or "reading").rstrip(". :").lower()
         if total is None:
             total = length_hint(iterable or ()) or None
         self.total = total
         self.n = 0
-        self._tell()
+        what = (desc or "reading").rstrip(". :").lower()
+        progress.start_stage(what, None if total is None else int(total))
 
     def update(self, n: float | None = 1) -> None:
-        """`n` more steps are done."""
+        """Advance by `n` steps."""
         self.n += int(n or 0)
-        self._tell()
+        self._progress.advance_stage(int(n or 0))
 
     def __iter__(self) -> Iterator[Any]:
         for item in self._iterable or ():
@@ -56,16 +56,13 @@ class ProgressAdapter:
         return None
 
     def __getattr__(self, name: str) -> Any:
-        """tqdm's methods that only change how a bar looks."""
+        """Ignore tqdm's methods that only change how a bar is drawn."""
         return lambda *_, **__: None
-
-    def _tell(self) -> None:
-        self._progress(self._what, self.n, None if self.total is None else int(self.total))
 
 
 @contextmanager
 def silence_hub() -> Iterator[None]:
-    """Nothing is printed on stdout, no warning shown, and the hub client draws and logs nothing."""
+    """Redirect stdout to stderr, ignore warnings, and switch off the hub client's bars and logs."""
     from huggingface_hub.utils import logging as hub_logging
     from huggingface_hub.utils.tqdm import (
         are_progress_bars_disabled,
@@ -86,9 +83,9 @@ def silence_hub() -> Iterator[None]:
 
 @contextmanager
 def silence_libraries(progress: Progress) -> Iterator[None]:
-    """As `quiet_hub`, for transformers and the code it runs as well; its bars are `progress`.
+    """Silence the hub client and transformers, whose progress bars are passed on to `progress`.
 
-    What was set before is set again afterwards, also after an error.
+    Previous settings are restored afterwards, also after an error.
     """
     from transformers.utils import logging as model_logging
 
@@ -103,26 +100,28 @@ def _silence_logger(stack: ExitStack, library: ModuleType) -> None:
     library.set_verbosity(logging.CRITICAL)
 
 
-def _redirect_progress_bars(stack: ExitStack, model_logging: ModuleType, progress: Progress) -> None:
+def _redirect_progress_bars(
+    stack: ExitStack, model_logging: ModuleType, progress: Progress
+) -> None:
     if model_logging.is_progress_bar_enabled():
         stack.callback(model_logging.enable_progress_bar)
     model_logging.disable_progress_bar()
     if hasattr(model_logging, "set_tqdm_hook"):  # older versions have bars, but no hook
 
-        def bar(_: object, args: tuple[Any, ...], settings: dict[str, Any]) -> ProgressAdapter:
+        def make_bar(_: object, args: tuple[Any, ...], settings: dict[str, Any]) -> ProgressAdapter:
             return ProgressAdapter(progress, *args, **settings)
 
-        stack.callback(model_logging.set_tqdm_hook, model_logging.set_tqdm_hook(bar))
+        stack.callback(model_logging.set_tqdm_hook, model_logging.set_tqdm_hook(make_bar))
 
 
 @contextmanager
 def redirect_gguf_progress(progress: Progress) -> Iterator[None]:
-    """transformers' GGUF reader draws its bar with tqdm itself, past transformers' own switch."""
+    """Replace tqdm in transformers' GGUF reader, which ignores transformers' own setting."""
     from transformers import modeling_gguf_pytorch_utils as reader
 
-    drawn = reader.tqdm
+    original = reader.tqdm
     reader.tqdm = lambda *args, **settings: ProgressAdapter(progress, *args, **settings)
     try:
         yield
     finally:
-        reader.tqdm = drawn
+        reader.tqdm = original

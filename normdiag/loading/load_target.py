@@ -1,68 +1,81 @@
-"""From a request to something that can be analysed."""
+"""From a target string to a model or its tensors."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from normdiag.errors import LoadError, UsageError
-from normdiag.loading.interface import LoadedTarget, Progress, Request, Source, silent
+from normdiag.loading.interface import LoadedTarget, Source
 from normdiag.loading.target_reference import TargetReference, parse_target
+from normdiag.options import LoadingOptions
+from normdiag.progress import NoProgress, Progress
 
 
-def load_target(request: Request, progress: Progress | None = None) -> LoadedTarget:
-    """Open and read the target of `request`.
+def load_target(
+    target: str, options: LoadingOptions | None = None, progress: Progress | None = None
+) -> LoadedTarget:
+    """Open and load `target`.
 
-    Raises LoadError with cause and remedy where no model comes out of it, UsageError where the
-    request asks for what its target cannot have.
+    Raises:
+        LoadError: with cause and remedy, where neither a model nor tensors can be loaded.
+        UsageError: where the options contradict each other or the kind of target.
     """
-    watch = progress or silent
+    progress = progress or NoProgress()
     try:
-        return open_source(request, watch).load(watch)
+        return open_source(target, options, progress).load_contents(progress)
     except OSError as error:
-        raise LoadError(f"{request.target} cannot be read: {error}") from error
+        raise LoadError(f"{target} cannot be read: {error}") from error
 
 
-def open_source(request: Request, progress: Progress = silent) -> Source:
-    """Find the target and check all that can be checked without torch: cheap, so do it first."""
-    reference = parse_target(request.target)
-    if request.revision is not None and reference.kind != "hub":
+def open_source(
+    target: str, options: LoadingOptions | None = None, progress: Progress | None = None
+) -> Source:
+    """Find `target` and check everything that is cheap and needs no torch."""
+    options, progress = options or LoadingOptions(), progress or NoProgress()
+    reference = parse_target(target)
+    if options.revision is not None and reference.kind != "hub":
         raise UsageError(
-            f"revision {request.revision!r} was given, and {request.target} is no hub id",
-            "a revision is a branch, tag or commit of a hub repository",
+            f"revision {options.revision!r} was given, and {target} is no hub id",
+            "a revision is a branch, tag or commit of a hub repository; leave it out",
         )
-    ways = {
-        "random weights": request.random_init,
-        "the structure only": request.structure_only,
-        "weights only": request.weights_only,
+    modes = {
+        "random_init": options.random_init,
+        "structure_only": options.structure_only,
+        "weights_only": options.weights_only,
     }
-    asked = [way for way, wanted in ways.items() if wanted]
-    if len(asked) > 1:
-        raise UsageError(f"{', and '.join(asked)} were asked for", "choose one of them")
-    if request.adapter is None:
-        return _open_source(reference, request, progress)
+    chosen = [mode for mode, is_chosen in modes.items() if is_chosen]
+    if len(chosen) > 1:
+        raise UsageError(f"{' and '.join(chosen)} exclude each other", "choose one of them")
+    if options.adapter is None:
+        return _open_reference(reference, options, progress)
     from normdiag.loading.adapter import AdaptedModel, open_adapter
 
-    adapter = open_adapter(request.adapter, request)  # before its base is fetched
-    return AdaptedModel(_open_source(reference, request, progress), adapter)
+    folder = Path(options.adapter).expanduser()
+    adapter = open_adapter(folder, options)  # before its base model is downloaded
+    return AdaptedModel(_open_reference(reference, options, progress), adapter)
 
 
-def _open_source(reference: TargetReference, request: Request, progress: Progress) -> Source:
+def _open_reference(
+    reference: TargetReference, options: LoadingOptions, progress: Progress
+) -> Source:
     match reference.kind:
         case "hub":
             from normdiag.loading.hub import open_hub
 
-            return open_hub(request, progress)
+            return open_hub(reference.target, options, progress)
         case "directory":
             from normdiag.loading.checkpoint_directory import open_directory
 
-            return open_directory(reference, request)
+            return open_directory(reference, options)
         case "safetensors" | "checkpoint":
             from normdiag.loading.checkpoint_file import open_checkpoint
 
-            return open_checkpoint(reference, request)
+            return open_checkpoint(reference, options)
         case "gguf":
             from normdiag.loading.gguf import open_gguf
 
-            return open_gguf(reference, request)
+            return open_gguf(reference, options)
         case "factory":
             from normdiag.loading.factory import open_factory
 
-            return open_factory(reference, request)
+            return open_factory(reference, options)

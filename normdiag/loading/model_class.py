@@ -47,7 +47,9 @@ def load_config(folder: Path, settings: ConfigFile | None, **extra: Any) -> Any:
     raise _unknown_type_error(settings)
 
 
-def choose_model_class(config: Any, settings: ConfigFile | None, *, own_code: bool) -> tuple[Any, str]:
+def choose_model_class(
+    config: Any, settings: ConfigFile | None, *, own_code: bool
+) -> tuple[Any, str]:
     """The class to load and, where it is not what the checkpoint names, why."""
     if settings is not None and own_code and (auto := _find_auto_class(settings)):
         from transformers.dynamic_module_utils import get_class_from_dynamic_module
@@ -100,7 +102,11 @@ def _find_auto_class(settings: ConfigFile) -> str | None:
 def _unknown_type_error(settings: ConfigFile) -> LoadError:
     version = transformers.__version__
     if settings.model_type is None:
-        named = f" and architectures {settings.architecture_class!r}" if settings.architecture_class else ""
+        named = (
+            f" and architectures {settings.architecture_class!r}"
+            if settings.architecture_class
+            else ""
+        )
         return LoadError(
             f"{settings.path} has no model_type{named}: nothing says what to build",
             "add model_type, or pass a factory (file.py:function) that builds the model",

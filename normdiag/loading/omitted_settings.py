@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import LoadError
 from normdiag.loading.describe_exception import describe_exception
-from normdiag.loading.interface import silent
 from normdiag.loading.library_output import silence_libraries
+from normdiag.progress import NoProgress
 
 if TYPE_CHECKING:
     from torch import nn
@@ -56,8 +56,10 @@ def build_on_meta(model: nn.Module, settings: Mapping[str, bool | float]) -> nn.
     try:
         for name, value in settings.items():
             setattr(config, name, value)
-        with silence_libraries(silent), torch.device("meta"):
+        with silence_libraries(NoProgress()), torch.device("meta"):
             made: nn.Module = type(model)._from_config(config)
         return made.eval()
     except Exception as error:
-        raise LoadError(f"it cannot be built with {dict(settings)}: {describe_exception(error)}") from error
+        raise LoadError(
+            f"it cannot be built with {dict(settings)}: {describe_exception(error)}"
+        ) from error

@@ -15,20 +15,27 @@ from normdiag.errors import LoadError, NormdiagError
 from normdiag.evidence.subject import Loading
 from normdiag.loading.config_file import ConfigFile
 from normdiag.loading.describe_exception import describe_exception
-from normdiag.loading.device_and_dtype import META_DEVICE, parse_device, parse_dtype, prepare_model
-from normdiag.loading.interface import Progress, Request, LoadedModel
+from normdiag.loading.device_and_dtype import (
+    META_DEVICE,
+    prepare_model,
+    resolve_device,
+    resolve_dtype,
+)
+from normdiag.loading.interface import LoadedModel
 from normdiag.loading.library_output import silence_libraries
 from normdiag.loading.model_class import (
-    load_config,
     choose_model_class,
+    load_config,
     needs_checkpoint_code,
-    select_sub_config,
     refuse_checkpoint_code,
+    select_sub_config,
 )
 from normdiag.loading.tokenizer import load_tokenizer
+from normdiag.options import LoadingOptions
+from normdiag.progress import Progress
 
 if TYPE_CHECKING:
-    from normdiag.loading.interface import TensorIterator
+    from normdiag.loading.interface import TensorReader
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +44,7 @@ class PretrainedFiles:
 
     folder: Path
     settings: ConfigFile | None
-    tensors: TensorIterator
+    tensors: TensorReader
     gguf_file: str | None = None
     state_dict: Callable[[], dict[str, torch.Tensor]] | None = None
 
@@ -52,25 +59,27 @@ class ModelChoice:
     note: str
 
 
-def load_pretrained(checkpoint: PretrainedFiles, request: Request, progress: Progress) -> LoadedModel:
+def load_pretrained(
+    checkpoint: PretrainedFiles, options: LoadingOptions, progress: Progress
+) -> LoadedModel:
     """Build the model that the checkpoint's configuration describes and fill it.
 
     Raises LoadError for a configuration that describes no model, for code that was not asked
     for, for weights that do not fit at all, and for what transformers itself refuses.
     """
-    device = META_DEVICE if request.structure_only else parse_device(request.device)
-    is_made = request.random_init or request.structure_only
+    device = META_DEVICE if options.structure_only else resolve_device(options.device)
+    is_made = options.random_init or options.structure_only
     with silence_libraries(progress), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(request.seed)  # what the checkpoint lacks is newly initialised
-        choice = _choose_model(checkpoint, request)
+        torch.manual_seed(options.seed)  # what the checkpoint lacks is newly initialised
+        choice = _choose_model(checkpoint, options)
         build = _build_from_config if is_made else _build_from_weights
         try:
-            model, loading, notes = build(checkpoint, request, choice)
+            model, loading, notes = build(checkpoint, options, choice)
         except NormdiagError:
             raise
         except Exception as error:
             raise _explain_error(error, checkpoint, choice) from error
-        tokenizer, unusable = _find_tokenizer(checkpoint, request)
+        tokenizer, unusable = _find_tokenizer(checkpoint, options)
         model = prepare_model(model, device)
     return LoadedModel(
         model=model,
@@ -81,28 +90,30 @@ def load_pretrained(checkpoint: PretrainedFiles, request: Request, progress: Pro
         tensors=_iterate_state_dict(model) if is_made else checkpoint.tensors,
         model_type=choice.config.model_type,
         class_name=type(model).__name__,
-        mode=_loading_mode(request),
+        mode=_loading_mode(options),
         config_fields=checkpoint.settings.fields if checkpoint.settings else None,
     )
 
 
-def _loading_mode(request: Request) -> Literal["run", "random-init", "structure-only"]:
-    if request.structure_only:
+def _loading_mode(options: LoadingOptions) -> Literal["run", "random-init", "structure-only"]:
+    if options.structure_only:
         return "structure-only"
-    return "random-init" if request.random_init else "run"
+    return "random-init" if options.random_init else "run"
 
 
-def _find_tokenizer(checkpoint: PretrainedFiles, request: Request) -> tuple[Any | None, str | None]:
-    if request.structure_only:  # without values it is all one which ids are run
+def _find_tokenizer(
+    checkpoint: PretrainedFiles, options: LoadingOptions
+) -> tuple[Any | None, str | None]:
+    if options.structure_only:  # without values it is all one which ids are run
         return None, None
-    return load_tokenizer(checkpoint.folder, checkpoint.gguf_file, trust=request.trust_remote_code)
+    return load_tokenizer(checkpoint.folder, checkpoint.gguf_file, trust=options.trust_remote_code)
 
 
-def _choose_model(checkpoint: PretrainedFiles, request: Request) -> ModelChoice:
-    settings, dtype = checkpoint.settings, parse_dtype(request.dtype)
+def _choose_model(checkpoint: PretrainedFiles, options: LoadingOptions) -> ModelChoice:
+    settings, dtype = checkpoint.settings, resolve_dtype(options.dtype)
     extra: dict[str, Any] = {}
     own_code = settings is not None and needs_checkpoint_code(settings)
-    if settings is not None and own_code and not request.trust_remote_code:
+    if settings is not None and own_code and not options.trust_remote_code:
         refuse_checkpoint_code(settings)
     if checkpoint.gguf_file is not None:
         extra["gguf_file"] = checkpoint.gguf_file
@@ -121,22 +132,24 @@ def _choose_model(checkpoint: PretrainedFiles, request: Request) -> ModelChoice:
 
 
 def _build_from_config(
-    checkpoint: PretrainedFiles, request: Request, choice: ModelChoice
+    checkpoint: PretrainedFiles, options: LoadingOptions, choice: ModelChoice
 ) -> tuple[Any, Loading, tuple[str, ...]]:
-    with META_DEVICE if request.structure_only else nullcontext():
+    with META_DEVICE if options.structure_only else nullcontext():
         model, stated = choice.model_class(choice.config), choice.config.dtype
     dtype = choice.dtype or (stated if isinstance(stated, torch.dtype) else torch.float32)
-    notes = [f"weights are random (seed {request.seed}), from the configuration alone"]
-    if request.structure_only:
+    notes = [f"weights are random (seed {options.seed}), from the configuration alone"]
+    if options.structure_only:
         notes = ["built from the configuration alone: no weights were read"]
     settings = checkpoint.settings
     if settings is not None and settings.quantisation_method is not None:
-        notes.append(f"the stored weights are quantised ({settings.quantisation_method}), these are not")
+        notes.append(
+            f"the stored weights are quantised ({settings.quantisation_method}), these are not"
+        )
     return model.to(dtype), Loading(), tuple(notes)
 
 
 def _build_from_weights(
-    checkpoint: PretrainedFiles, request: Request, choice: ModelChoice
+    checkpoint: PretrainedFiles, options: LoadingOptions, choice: ModelChoice
 ) -> tuple[Any, Loading, tuple[str, ...]]:
     extra: dict[str, Any] = {}
     if checkpoint.gguf_file is not None:
@@ -151,7 +164,7 @@ def _build_from_weights(
         dtype=choice.dtype or "auto",
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # they are reported, with all that was not loaded
-        trust_remote_code=request.trust_remote_code,
+        trust_remote_code=options.trust_remote_code,
         local_files_only=True,
         **extra,
     )
@@ -232,5 +245,5 @@ def _explain_error(error: Exception, checkpoint: PretrainedFiles, choice: ModelC
     )
 
 
-def _iterate_state_dict(model: torch.nn.Module) -> TensorIterator:
+def _iterate_state_dict(model: torch.nn.Module) -> TensorReader:
     return lambda _: iter(model.state_dict().items())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from normdiag.errors import LoadError
 from normdiag.loading.describe_exception import describe_exception
-from normdiag.loading.interface import silent
 from normdiag.loading.library_output import silence_libraries
+from normdiag.progress import NoProgress
 
 if TYPE_CHECKING:
     from torch import nn
@@ -39,9 +39,13 @@ def reinitialise_model(model: nn.Module, seed: int) -> nn.Module:
     if getattr(model, "is_quantized", False):
         raise LoadError("its weights are quantised, and new ones would not be")
     config = deepcopy(model.config)
-    dtype = torch.bfloat16 if size > BFLOAT16_THRESHOLD_BYTES and model.dtype == torch.float32 else model.dtype
+    dtype = (
+        torch.bfloat16
+        if size > BFLOAT16_THRESHOLD_BYTES and model.dtype == torch.float32
+        else model.dtype
+    )
     try:
-        with silence_libraries(silent), torch.random.fork_rng(devices=[]):
+        with silence_libraries(NoProgress()), torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             made: nn.Module = type(model)._from_config(config, dtype=dtype)
         return made.eval().to(model.device)

@@ -13,7 +13,7 @@ from normdiag.loading.torch_pickle import read_torch_pickle
 from normdiag.loading.weight_files import WeightFiles
 
 if TYPE_CHECKING:
-    from normdiag.loading.interface import TensorIterator
+    from normdiag.loading.interface import TensorReader
 
 
 _DTYPES = {
@@ -25,7 +25,7 @@ _DTYPES = {
 """The dtypes that models are run in."""
 
 
-def stored_tensors(weights: WeightFiles) -> TensorIterator:
+def stored_tensors(weights: WeightFiles) -> TensorReader:
     """A function that goes over the tensors of `weights`: names, dtypes and shapes as stored."""
     if weights.format == "safetensors":
         return lambda resident: _iterate_safetensors(weights, resident)

@@ -13,7 +13,9 @@ _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat
 
 def read_tensor_shapes(weights: WeightFiles) -> TensorShapes:
     """Names, shapes and dtypes of all tensors of .safetensors files. No value is read."""
-    stored = {name: seen for path in weights.paths for name, seen in read_safetensors_header(path).items()}
+    stored = {
+        name: seen for path in weights.paths for name, seen in read_safetensors_header(path).items()
+    }
     return TensorShapes(
         shapes={name: seen.shape for name, seen in stored.items()},
         dtypes=Counter(_DTYPES.get(seen.dtype, seen.dtype) for seen in stored.values()),

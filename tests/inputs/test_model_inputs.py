@@ -11,9 +11,11 @@ import transformers
 from torch import nn
 
 from normdiag.errors import RunError
-from normdiag.inputs.model_inputs import Batch, ProbeOptions, build_inputs
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.model_inputs import build_inputs
 from normdiag.loading.factory import wrap_module
 from normdiag.loading.interface import LoadedModel
+from normdiag.options import InputOptions
 
 SMALL = {
     "hidden_size": 16,
@@ -94,7 +96,7 @@ def test_models_of_all_kinds_run(
     make: Callable[[], nn.Module], names: set[str], shape: tuple[int, ...]
 ) -> None:
     runnable = wrap_module(make().eval())
-    (batch,), probe, _ = build_inputs(runnable, ProbeOptions())
+    (batch,), probe, _ = build_inputs(runnable, InputOptions())
     assert set(batch.inputs) - {"use_cache"} == names
     assert next(v for v in batch.inputs.values() if hasattr(v, "shape")).shape == shape
     assert probe.sequences == len(batch.rows) == shape[0]
@@ -104,7 +106,7 @@ def test_models_of_all_kinds_run(
 
 
 def test_the_decoder_of_a_speech_model_starts_where_it_should() -> None:
-    (batch,), _, _ = build_inputs(wrap_module(whisper()), ProbeOptions())
+    (batch,), _, _ = build_inputs(wrap_module(whisper()), InputOptions())
     ids = batch.inputs["decoder_input_ids"]
     assert ids.shape == (2, 9)
     assert ids[:, 0].tolist() == [5, 5]
@@ -114,7 +116,7 @@ def test_the_decoder_of_a_speech_model_starts_where_it_should() -> None:
 def test_noise_is_seeded_and_in_the_models_dtype() -> None:
     runnable = wrap_module(vit().to(torch.bfloat16))
     one, again, other = (
-        build_inputs(runnable, ProbeOptions(seed=s))[0][0].inputs["pixel_values"] for s in (1, 1, 2)
+        build_inputs(runnable, InputOptions(seed=s))[0][0].inputs["pixel_values"] for s in (1, 1, 2)
     )
     assert one.dtype is torch.bfloat16
     assert torch.equal(one, again)
@@ -125,7 +127,7 @@ def test_what_cannot_be_guessed_is_named() -> None:
     config = transformers.DecisionTransformerConfig(hidden_size=8, n_layer=1, n_head=1)
     runnable = wrap_module(transformers.DecisionTransformerModel(config))
     with pytest.raises(RunError, match="DecisionTransformerModel takes 'states'") as caught:
-        build_inputs(runnable, ProbeOptions())
+        build_inputs(runnable, InputOptions())
     assert "--inputs FILE" in str(caught.value.hint)
     assert "inputs={'states': tensor" in str(caught.value.hint)
 
@@ -182,7 +184,7 @@ class TestPlainModules:
         self, module: nn.Module, name: str, shape: tuple[int, ...]
     ) -> None:
         runnable = wrap_module(module.eval())
-        (batch,), probe, _ = build_inputs(runnable, ProbeOptions())
+        (batch,), probe, _ = build_inputs(runnable, InputOptions())
         assert batch.inputs[name].shape == shape
         assert (probe.sequences, probe.tokens) == (2, 32)
         assert "first weight" in str(probe.note) or "rows of table" in str(probe.note)
@@ -190,32 +192,32 @@ class TestPlainModules:
             runnable.model(*batch.args, **batch.inputs)
 
     def test_ids_have_rows(self) -> None:
-        (batch,), probe, _ = build_inputs(wrap_module(Reader()), ProbeOptions())
+        (batch,), probe, _ = build_inputs(wrap_module(Reader()), InputOptions())
         assert int(batch.inputs["idx"].max()) < 11
         assert probe.kind == "random-ids"
         assert batch.ids is not None
 
     def test_arguments_without_a_name_are_given_by_position(self) -> None:
         runnable = wrap_module(Bare())
-        (batch,), _, _ = build_inputs(runnable, ProbeOptions())
+        (batch,), _, _ = build_inputs(runnable, InputOptions())
         assert batch.inputs == {}
         assert runnable.model(*batch.args).shape == (2, 16, 5)
 
     def test_more_than_one_argument_is_an_error_that_names_them(self) -> None:
-        with pytest.raises(RunError, match="Transformer needs src, tgt") as caught:
-            build_inputs(wrap_module(nn.Transformer(8, 2, 1, 1, 8)), ProbeOptions())
+        with pytest.raises(RunError, match="Transformer needs several inputs: src, tgt") as caught:
+            build_inputs(wrap_module(nn.Transformer(8, 2, 1, 1, 8)), InputOptions())
         assert "--inputs FILE" in str(caught.value.hint)
 
     @pytest.mark.parametrize("module", [nn.Conv2d(3, 4, 3), nn.ReLU()])
     def test_what_tells_nothing_is_an_error(self, module: nn.Module) -> None:
-        with pytest.raises(RunError, match="takes 'input', and nothing says what shape"):
-            build_inputs(wrap_module(module), ProbeOptions())
+        with pytest.raises(RunError, match="takes 'input', whose shape neither"):
+            build_inputs(wrap_module(module), InputOptions())
 
 
 class TestAuthorsInputs:
     def test_those_of_the_factory_come_first(self) -> None:
         runnable = wrap_module(Block(), inputs=(torch.ones(1, 2, 6),))
-        (batch,), probe, _ = build_inputs(runnable, ProbeOptions())
+        (batch,), probe, _ = build_inputs(runnable, InputOptions())
         assert torch.equal(batch.inputs["x"], torch.ones(1, 2, 6))
         assert (probe.kind, probe.sequences, probe.tokens) == ("inputs", 1, 2)
 
@@ -231,22 +233,24 @@ class TestAuthorsInputs:
     def test_a_module_may_have_its_own(self, example: object) -> None:
         module = Block()
         module.example_inputs = example
-        (batch,), _, _ = build_inputs(wrap_module(module), ProbeOptions())
+        (batch,), _, _ = build_inputs(wrap_module(module), InputOptions())
         assert torch.equal(batch.inputs["x"], torch.ones(1, 2, 6))
 
     def test_several_forwards(self) -> None:
-        runnable: LoadedModel = wrap_module(Block(), inputs=[torch.ones(1, 2, 6), torch.ones(3, 1, 6)])
-        made, probe, _ = build_inputs(runnable, ProbeOptions())
+        runnable: LoadedModel = wrap_module(
+            Block(), inputs=[torch.ones(1, 2, 6), torch.ones(3, 1, 6)]
+        )
+        made, probe, _ = build_inputs(runnable, InputOptions())
         assert [batch.rows for batch in made] == [(0,), (1, 2, 3)]
         assert (probe.sequences, probe.tokens) == (4, 5)
 
 
 def test_padding_is_not_counted() -> None:
-    given = {
+    inputs = {
         "input_ids": torch.tensor([[4, 5, 6], [7, 0, 0]]),
         "attention_mask": torch.tensor([[1, 1, 1], [1, 0, 0]]),
     }
-    _, probe, _ = build_inputs(replace(wrap_module(bert()), inputs=given), ProbeOptions())
+    _, probe, _ = build_inputs(replace(wrap_module(bert()), author_inputs=inputs), InputOptions())
     assert (probe.sequences, probe.tokens) == (2, 4)
 
 

@@ -11,8 +11,10 @@ from torch import nn
 import normdiag
 from normdiag.errors import RunError
 from normdiag.evidence.subject import InputSummary
-from normdiag.inputs.model_inputs import Batch, ProbeOptions, build_inputs
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.model_inputs import build_inputs
 from normdiag.loading.factory import wrap_module
+from normdiag.options import InputOptions
 from tests.structure.families.family import Family, families
 
 ALONE = {
@@ -67,7 +69,7 @@ def known(names: list[str]) -> list[str]:
 
 def made(name: str) -> tuple[nn.Module, tuple[Batch, ...], InputSummary]:
     model, _ = every()[name].build()
-    batches, probe, _ = build_inputs(wrap_module(model), ProbeOptions())
+    batches, probe, _ = build_inputs(wrap_module(model), InputOptions())
     return model, batches, probe
 
 
@@ -102,7 +104,7 @@ def test_an_image_beside_the_text(name: str) -> None:
 @pytest.mark.parametrize("name", known(IN_TEXT))
 def test_an_image_or_a_sound_in_the_text(name: str) -> None:
     model, batches, probe = made(name)
-    assert "the first sequence holds seeded noise as" in str(probe.note)
+    assert "first sequence with seeded noise as" in str(probe.note)
     assert not any("tower" in part or "vis" in part for part in idle(model, batches))
     assert [row for batch in batches for row in batch.rows] == list(range(probe.sequences))
 
@@ -117,7 +119,7 @@ def test_a_report_shows_both_towers() -> None:
 def test_a_tower_that_wants_more_is_said_not_to_run() -> None:
     model = every()["llava_next"].build()[0]
     report = normdiag.inspect(model, measure=())
-    assert "no image: noise of its shape does not fit" in str(report.subject.probe.note)
+    assert "no image input: the model rejects seeded noise" in str(report.subject.probe.note)
     assert report.coverage.modules_not_called[0] == "vision_tower"
 
 
@@ -127,22 +129,22 @@ def test_trying_leaves_the_model_as_it_was() -> None:
     model.language_model.eval()
     modes = [module.training for module in model.modules()]
     before = torch.get_rng_state()
-    build_inputs(wrap_module(model), ProbeOptions())
+    build_inputs(wrap_module(model), InputOptions())
     assert [module.training for module in model.modules()] == modes
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_what_the_user_gives_is_all_there_is() -> None:
     model, _ = every()["llava"].build()
-    batches, _, _ = build_inputs(wrap_module(model), ProbeOptions(ids=((1, 2, 3),)))
+    batches, _, _ = build_inputs(wrap_module(model), InputOptions(ids=((1, 2, 3),)))
     assert [set(batch.inputs) for batch in batches] == [{"input_ids"}]
 
 
 def test_without_values_no_image_is_put_into_the_text() -> None:
     model = every()["llava"].build()[0].to("meta")
-    batches, probe, _ = build_inputs(wrap_module(model, structure_only=True), ProbeOptions())
+    batches, probe, _ = build_inputs(wrap_module(model, structure_only=True), InputOptions())
     assert len(batches) == 1
-    assert "no image: there are no values" in str(probe.note)
+    assert "no image input: the parameters are on the meta device" in str(probe.note)
 
 
 def test_masks_and_grids_say_that_all_is_there() -> None:

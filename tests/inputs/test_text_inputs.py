@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normdiag.errors import UsageError
+from normdiag.inputs.batch import Batch
 from normdiag.inputs.built_in_texts import LENGTH, TEXTS
-from normdiag.inputs.model_inputs import Batch, ProbeOptions, build_inputs
+from normdiag.inputs.model_inputs import build_inputs
 from normdiag.inputs.text_inputs import token_texts
 from normdiag.loading.factory import wrap_module
 from normdiag.loading.interface import LoadedModel
+from normdiag.options import InputOptions
 
 TEMPLATE = "{% for m in messages %}<s>{{ m.role }}: {{ m.content }}</s>{% endfor %}<s>answer:"
 
@@ -44,7 +46,7 @@ def runs(runnable: LoadedModel, batches: tuple[Batch, ...]) -> None:
 
 class TestBuiltInTexts:
     def test_four_texts_of_one_length_are_one_batch(self, llama: LoadedModel) -> None:
-        (batch,), probe, special = build_inputs(llama, ProbeOptions())
+        (batch,), probe, special = build_inputs(llama, InputOptions())
         assert batch.inputs["input_ids"].shape == (4, LENGTH)
         assert (probe.kind, probe.sequences, probe.tokens) == ("texts", 4, 4 * LENGTH)
         assert probe.texts == batch.texts == TEXTS
@@ -56,7 +58,7 @@ class TestBuiltInTexts:
     def test_tokens_are_the_tokenizers_own_with_special_ones_kept(
         self, llama: LoadedModel, tokenizer: transformers.PreTrainedTokenizerFast
     ) -> None:
-        (batch,), _, _ = build_inputs(llama, ProbeOptions())
+        (batch,), _, _ = build_inputs(llama, InputOptions())
         expected = [tokenizer(text)["input_ids"][:LENGTH] for text in TEXTS]
         assert batch.inputs["input_ids"].tolist() == expected
         assert batch.ids == tuple(map(tuple, expected))
@@ -64,16 +66,16 @@ class TestBuiltInTexts:
         assert sum(map(sum, batch.special)) == 4
 
     def test_nothing_is_padding(self, llama: LoadedModel) -> None:
-        (batch,), _, _ = build_inputs(llama, ProbeOptions())
+        (batch,), _, _ = build_inputs(llama, InputOptions())
         assert bool(batch.inputs["attention_mask"].all())
 
     def test_only_what_forward_takes_is_given(self, llama: LoadedModel) -> None:
-        (batch,), _, _ = build_inputs(llama, ProbeOptions())
+        (batch,), _, _ = build_inputs(llama, InputOptions())
         assert set(batch.inputs) == {"input_ids", "attention_mask", "use_cache"}
         assert batch.inputs["use_cache"] is False
 
     def test_special_tokens_can_be_left_out(self, llama: LoadedModel) -> None:
-        (batch,), _, special = build_inputs(llama, ProbeOptions(special_tokens=False))
+        (batch,), _, special = build_inputs(llama, InputOptions(special_tokens=False))
         assert special == ()
         assert not any(map(any, batch.special))
 
@@ -93,7 +95,7 @@ class TestBuiltInTexts:
         both.backend_tokenizer.post_processor = processors.TemplateProcessing(
             single="<s> $A </s>", special_tokens=ends
         )
-        (batch,), _, special = build_inputs(tiny(gpt2(), both), ProbeOptions())
+        (batch,), _, special = build_inputs(tiny(gpt2(), both), InputOptions())
         assert special == ("<s>", "</s>")
         assert {row[-1] for row in batch.ids or ()} == {ends[1][1]}
         assert batch.inputs["input_ids"].shape == (4, LENGTH)
@@ -102,7 +104,7 @@ class TestBuiltInTexts:
         self, tokenizer: transformers.PreTrainedTokenizerFast
     ) -> None:
         runnable = tiny(gpt2(n_positions=9), tokenizer)
-        batches, probe, _ = build_inputs(runnable, ProbeOptions())
+        batches, probe, _ = build_inputs(runnable, InputOptions())
         assert batches[0].inputs["input_ids"].shape == (4, 9)
         assert probe.tokens == 36
         runs(runnable, batches)
@@ -115,7 +117,7 @@ class TestBuiltInTexts:
             vocab_size=400, max_position_embeddings=20, pad_token_id=2,
         )  # fmt: skip
         runnable = tiny(transformers.RobertaModel(config), tokenizer)
-        batches, _, _ = build_inputs(runnable, ProbeOptions())
+        batches, _, _ = build_inputs(runnable, InputOptions())
         assert batches[0].inputs["input_ids"].shape == (4, 17)
         runs(runnable, batches)
 
@@ -123,7 +125,7 @@ class TestBuiltInTexts:
         self, tokenizer: transformers.PreTrainedTokenizerFast
     ) -> None:
         runnable = tiny(gpt2(vocab_size=11, n_positions=8), tokenizer)
-        batches, probe, special = build_inputs(runnable, ProbeOptions(seed=4))
+        batches, probe, special = build_inputs(runnable, InputOptions(seed=4))
         assert (probe.kind, probe.seed, special) == ("random-ids", 4, ())
         assert "the embedding has 11 rows: seeded token ids" in str(probe.note)
         runs(runnable, batches)
@@ -134,15 +136,15 @@ class TestBuiltInTexts:
         words = Tokenizer(models.WordLevel({"[UNK]": 0, "the": 1}, unk_token="[UNK]"))
         words.pre_tokenizer = pre_tokenizers.Whitespace()
         chemistry = transformers.PreTrainedTokenizerFast(tokenizer_object=words, unk_token="[UNK]")
-        _, probe, _ = build_inputs(tiny(gpt2(), chemistry), ProbeOptions())
+        _, probe, _ = build_inputs(tiny(gpt2(), chemistry), InputOptions())
         assert probe.kind == "random-ids"
-        assert "knows too little" in str(probe.note)
+        assert "are unknown to the tokenizer" in str(probe.note)
 
     def test_a_tokenizers_own_limit_is_kept_without_a_warning(
         self, llama_dir: Path, capfd: pytest.CaptureFixture[str]
     ) -> None:
         short = transformers.PreTrainedTokenizerFast.from_pretrained(llama_dir, model_max_length=20)
-        (batch,), _, _ = build_inputs(tiny(gpt2(), short), ProbeOptions())
+        (batch,), _, _ = build_inputs(tiny(gpt2(), short), InputOptions())
         assert batch.inputs["input_ids"].shape == (4, 20)
         assert capfd.readouterr() == ("", "")
 
@@ -152,7 +154,7 @@ class TestDrawnIds:
     @given(rows=st.integers(2, 40), padding=st.integers(0, 39), seed=st.integers(0, 2**32))
     def test_they_have_rows_and_are_no_padding(self, rows: int, padding: int, seed: int) -> None:
         model = gpt2(vocab_size=rows, n_positions=16, pad_token_id=padding % rows)
-        (batch,), probe, _ = build_inputs(tiny(model), ProbeOptions(seed=seed))
+        (batch,), probe, _ = build_inputs(tiny(model), InputOptions(seed=seed))
         ids = batch.inputs["input_ids"]
         assert int(ids.min()) >= 0
         assert int(ids.max()) < rows
@@ -161,20 +163,21 @@ class TestDrawnIds:
 
     def test_they_are_seeded(self) -> None:
         one, again, other = (
-            build_inputs(tiny(gpt2()), ProbeOptions(seed=s))[0][0].inputs["input_ids"] for s in (1, 1, 2)
+            build_inputs(tiny(gpt2()), InputOptions(seed=s))[0][0].inputs["input_ids"]
+            for s in (1, 1, 2)
         )
         assert torch.equal(one, again)
         assert not torch.equal(one, other)
 
     def test_their_tokens_are_positions(self) -> None:
-        (batch,), _, _ = build_inputs(tiny(gpt2(n_positions=3)), ProbeOptions())
+        (batch,), _, _ = build_inputs(tiny(gpt2(n_positions=3)), InputOptions())
         assert batch.tokens[0] == ("0", "1", "2")
 
 
 class TestUserTexts:
     def test_each_length_is_a_batch_and_rows_say_which_text(self, llama: LoadedModel) -> None:
         texts = ("a b", "a much longer text than the others", "c d")
-        batches, probe, special = build_inputs(llama, ProbeOptions(texts=texts))
+        batches, probe, special = build_inputs(llama, InputOptions(texts=texts))
         assert [batch.rows for batch in batches] == [(0, 2), (1,)]
         assert [batch.texts for batch in batches] == [("a b", "c d"), (texts[1],)]
         assert (probe.kind, probe.texts, probe.sequences) == ("user-texts", texts, 3)
@@ -183,7 +186,7 @@ class TestUserTexts:
         runs(llama, batches)
 
     def test_many_texts_are_several_forwards(self, llama: LoadedModel) -> None:
-        batches, _, _ = build_inputs(llama, ProbeOptions(texts=("word",) * 5000))
+        batches, _, _ = build_inputs(llama, InputOptions(texts=("word",) * 5000))
         assert len(batches) > 1
         assert [row for batch in batches for row in batch.rows] == list(range(5000))
 
@@ -191,20 +194,20 @@ class TestUserTexts:
         self, tokenizer: transformers.PreTrainedTokenizerFast
     ) -> None:
         runnable = tiny(gpt2(n_positions=8), tokenizer)
-        (batch,), probe, _ = build_inputs(runnable, ProbeOptions(texts=(TEXTS[0],)))
+        (batch,), probe, _ = build_inputs(runnable, InputOptions(texts=(TEXTS[0],)))
         assert batch.inputs["input_ids"].shape == (1, 8)
-        assert str(probe.note).startswith("cut to the model's 8 positions: text 0 (")
+        assert str(probe.note).startswith("truncated to the model's 8 positions: text 0 (")
         runs(runnable, (batch,))
 
     def test_an_empty_text_is_an_error(
         self, tokenizer: transformers.PreTrainedTokenizerFast, llama: LoadedModel
     ) -> None:
         with pytest.raises(UsageError, match=r"text 1 .* has no tokens"):
-            build_inputs(llama, ProbeOptions(texts=("a", ""), special_tokens=False))
+            build_inputs(llama, InputOptions(texts=("a", ""), special_tokens=False))
 
     def test_texts_need_a_tokenizer(self) -> None:
         with pytest.raises(UsageError, match="no tokenizer"):
-            build_inputs(tiny(gpt2()), ProbeOptions(texts=("a",)))
+            build_inputs(tiny(gpt2()), InputOptions(texts=("a",)))
 
     def test_texts_need_a_model_that_reads(self) -> None:
         config = transformers.ViTConfig(
@@ -212,7 +215,7 @@ class TestUserTexts:
             image_size=8, patch_size=4,
         )  # fmt: skip
         with pytest.raises(UsageError, match="ViTModel takes no token ids"):
-            build_inputs(tiny(transformers.ViTModel(config)), ProbeOptions(ids=((1,),)))
+            build_inputs(tiny(transformers.ViTModel(config)), InputOptions(ids=((1,),)))
 
     def test_a_chat_goes_through_the_template(
         self, tokenizer: transformers.PreTrainedTokenizerFast, llama_dir: Path
@@ -220,22 +223,24 @@ class TestUserTexts:
         chatty = transformers.PreTrainedTokenizerFast.from_pretrained(llama_dir)
         chatty.chat_template = TEMPLATE
         runnable = tiny(gpt2(), chatty)
-        (batch,), _, special = build_inputs(runnable, ProbeOptions(texts=("hello",), chat=True))
+        (batch,), _, special = build_inputs(runnable, InputOptions(texts=("hello",), chat=True))
         assert "".join(batch.tokens[0]) == "<s>user: hello</s><s>answer:"
         assert special == ("<s>", "</s>")
 
     def test_a_chat_without_a_template_is_an_error(self, llama: LoadedModel) -> None:
-        with pytest.raises(UsageError, match="no chat template"):
-            build_inputs(llama, ProbeOptions(texts=("hello",), chat=True))
+        with pytest.raises(UsageError, match="chat needs a chat template"):
+            build_inputs(llama, InputOptions(texts=("hello",), chat=True))
 
     def test_a_chat_without_a_text_is_an_error(self, llama: LoadedModel) -> None:
-        with pytest.raises(UsageError, match="without a text"):
-            build_inputs(llama, ProbeOptions(chat=True))
+        with pytest.raises(UsageError, match="chat needs a text"):
+            build_inputs(llama, InputOptions(chat=True))
 
 
 class TestUserIds:
     def test_they_are_run_as_they_are(self, llama: LoadedModel) -> None:
-        batches, probe, special = build_inputs(llama, ProbeOptions(ids=((5, 6, 7), (8, 9), (0, 399, 1))))
+        batches, probe, special = build_inputs(
+            llama, InputOptions(ids=((5, 6, 7), (8, 9), (0, 399, 1)))
+        )
         assert [batch.inputs["input_ids"].tolist() for batch in batches] == [
             [[5, 6, 7], [0, 399, 1]],
             [[8, 9]],
@@ -245,14 +250,14 @@ class TestUserIds:
 
     @pytest.mark.parametrize("wrong", [400, -1, 10**12])
     def test_an_id_without_a_row_is_named(self, llama: LoadedModel, wrong: int) -> None:
-        with pytest.raises(UsageError, match=f"token id {wrong} .*which has 400"):
-            build_inputs(llama, ProbeOptions(ids=((1, 2), (3, wrong))))
+        with pytest.raises(UsageError, match=f"token id {wrong} .*of 400 rows"):
+            build_inputs(llama, InputOptions(ids=((1, 2), (3, wrong))))
 
     def test_too_many_and_none_are_errors(self, llama: LoadedModel) -> None:
-        with pytest.raises(UsageError, match="257 token ids, the model 256"):
-            build_inputs(llama, ProbeOptions(ids=(tuple(range(257)),)))
+        with pytest.raises(UsageError, match="257 token ids; the model has 256"):
+            build_inputs(llama, InputOptions(ids=(tuple(range(257)),)))
         with pytest.raises(UsageError, match="sequence 1 of the token ids is empty"):
-            build_inputs(llama, ProbeOptions(ids=((1,), ())))
+            build_inputs(llama, InputOptions(ids=((1,), ())))
 
     def test_a_plain_module_takes_them_by_its_own_name(self) -> None:
         class Net(torch.nn.Module):
@@ -264,10 +269,10 @@ class TestUserIds:
                 return self.table(idx)
 
         runnable = wrap_module(Net())
-        (batch,), _, _ = build_inputs(runnable, ProbeOptions(ids=((8, 0),)))
+        (batch,), _, _ = build_inputs(runnable, InputOptions(ids=((8, 0),)))
         assert batch.inputs["idx"].tolist() == [[8, 0]]
-        with pytest.raises(UsageError, match=r"token id 9 .*which has 9"):
-            build_inputs(runnable, ProbeOptions(ids=((9,),)))
+        with pytest.raises(UsageError, match=r"token id 9 .*of 9 rows"):
+            build_inputs(runnable, InputOptions(ids=((9,),)))
 
 
 class TestEncoderDecoder:
@@ -285,10 +290,10 @@ class TestEncoderDecoder:
         tokenizer: transformers.PreTrainedTokenizerFast,
     ) -> None:
         runnable = tiny(t5, tokenizer)
-        (batch,), probe, _ = build_inputs(runnable, ProbeOptions())
+        (batch,), probe, _ = build_inputs(runnable, InputOptions())
         ids, decoder = batch.inputs["input_ids"], batch.inputs["decoder_input_ids"]
         assert torch.equal(decoder, t5.prepare_decoder_input_ids_from_labels(ids))
-        assert "behind token 7" in str(probe.note)
+        assert "shifted right, after token 7" in str(probe.note)
         runs(runnable, (batch,))
 
 

@@ -44,7 +44,10 @@ def test_arguments_by_position_are_cut():
 
 
 def test_a_shorter_sequence_stays_whole():
-    assert truncate_batch(Batch(inputs={"input_ids": ids(2, 3)}), 8).inputs["input_ids"].shape == (1, 3)
+    assert truncate_batch(Batch(inputs={"input_ids": ids(2, 3)}), 8).inputs["input_ids"].shape == (
+        1,
+        3,
+    )
 
 
 def test_padding_on_the_left_is_passed_over():

@@ -11,7 +11,9 @@ import torch
 from safetensors.torch import save_file
 
 from normdiag.errors import UsageError
-from normdiag.inputs.model_inputs import batches_from_inputs, read_inputs_file
+from normdiag.inputs.requirements import collect_requirements
+from normdiag.inputs.user_inputs import batches_from_inputs, read_inputs_file
+from normdiag.loading.factory import wrap_module
 
 IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 
@@ -19,7 +21,9 @@ IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 class TestPython:
     def test_a_dict_is_one_forward(self) -> None:
         mask = torch.ones(2, 3)
-        (batch,) = batches_from_inputs({"input_ids": IDS, "attention_mask": mask, "use_cache": False})
+        (batch,) = batches_from_inputs(
+            {"input_ids": IDS, "attention_mask": mask, "use_cache": False}
+        )
         assert batch.inputs["input_ids"] is IDS
         assert batch.inputs["use_cache"] is False
         assert batch.ids == ((1, 2, 3), (4, 5, 6))
@@ -33,7 +37,9 @@ class TestPython:
         assert batches_from_inputs(x)[0].ids is None
 
     def test_with_the_model_positions_have_names(self) -> None:
-        (batch,) = batches_from_inputs((IDS,), model=torch.nn.Embedding(9, 2))
+        (batch,) = batches_from_inputs(
+            (IDS,), collect_requirements(wrap_module(torch.nn.Embedding(9, 2)))
+        )
         assert torch.equal(batch.inputs["input"], IDS)
         assert batch.args == ()
         assert batch.ids == ((1, 2, 3), (4, 5, 6))
@@ -90,14 +96,14 @@ class TestFiles:
     @pytest.mark.parametrize(
         ("name", "content", "said"),
         [
-            ("in.txt", b"", "unknown type"),
+            ("in.txt", b"", "unknown suffix"),
             ("in.json", b"{", "cannot be read"),
             ("in.json", b"\xff", "cannot be read"),
-            ("in.json", b"3", "hold no object"),
-            ("in.json", b"[3]", "hold no object"),
-            ("in.json", b'{"x": [[1], [2, 3]]}', "x is no tensor"),
-            ("in.json", b'{"x": ["a"]}', "x is no tensor"),
-            ("in.json", b'{"x": [1180591620717411303424]}', "x is no tensor"),
+            ("in.json", b"3", "is no object"),
+            ("in.json", b"[3]", "is no object"),
+            ("in.json", b'{"x": [[1], [2, 3]]}', "x cannot be converted to a tensor"),
+            ("in.json", b'{"x": ["a"]}', "x cannot be converted to a tensor"),
+            ("in.json", b'{"x": [1180591620717411303424]}', "x cannot be converted to a tensor"),
             ("in.safetensors", b"nothing", "cannot be read"),
         ],
     )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.interface import CheckpointTensors, LoadedModel
 from normdiag.loading.load_target import load_target
+from normdiag.options import LoadingOptions
 from tests.tiny_checkpoint import LLAMA, byte_level_tokenizer, llama_dir, tokenizer
 
 __all__ = ["LLAMA", "byte_level_tokenizer", "llama_dir", "tokenizer"]
@@ -26,7 +27,7 @@ def run() -> Callable[..., LoadedModel]:
     """Load a target that must become a model."""
 
     def loaded(target: object, **options: object) -> LoadedModel:
-        result = load_target(Request(target=str(target), **options))
+        result = load_target(str(target), LoadingOptions(**options))
         assert isinstance(result, LoadedModel)
         return result
 
@@ -38,7 +39,7 @@ def tensors_alone() -> Callable[..., CheckpointTensors]:
     """Load a target without building a model."""
 
     def loaded(target: object, **options: object) -> CheckpointTensors:
-        result = load_target(Request(target=str(target), weights_only=True, **options))
+        result = load_target(str(target), LoadingOptions(weights_only=True, **options))
         assert isinstance(result, CheckpointTensors)
         return result
 

@@ -17,8 +17,9 @@ from safetensors.torch import load_file, save_file
 
 import normdiag
 from normdiag.errors import LoadError, UsageError
-from normdiag.loading.interface import Request, LoadedModel
+from normdiag.loading.interface import LoadedModel
 from normdiag.loading.load_target import load_target
+from normdiag.options import LoadingOptions
 
 Load = Callable[..., LoadedModel]
 PREFIX = "base_model.model."
@@ -162,7 +163,7 @@ def test_a_factory_can_be_a_base(tmp_path: Path, run: Load) -> None:
 class TestErrors:
     def said(self, target: Path, adapter: Path, **options: object) -> str:
         with pytest.raises(LoadError) as caught:
-            load_target(Request(target=str(target), adapter=adapter, **options))
+            load_target(str(target), LoadingOptions(adapter=adapter, **options))
         return str(caught.value)
 
     def test_peft_is_missing(
@@ -261,7 +262,7 @@ class TestErrors:
 
     def test_as_a_target_it_names_the_option(self, llama_dir: Path, lora_dir: Path) -> None:
         with pytest.raises(LoadError) as caught:
-            load_target(Request(target=str(lora_dir)))
+            load_target(str(lora_dir))
         assert repr(str(llama_dir)) in caught.value.what
         assert f"--adapter {lora_dir}" in (caught.value.hint or "")
 
@@ -272,7 +273,7 @@ class TestErrors:
         self, llama_dir: Path, lora_dir: Path, way: str, said: str
     ) -> None:
         with pytest.raises(UsageError, match=said):
-            load_target(Request(target=str(llama_dir), adapter=lora_dir, **{way: True}))
+            load_target(str(llama_dir), LoadingOptions(adapter=lora_dir, **{way: True}))
 
     def test_a_module_in_memory_is_left_alone(self, lora_dir: Path) -> None:
         with pytest.raises(UsageError, match="exists already"):

@@ -13,8 +13,9 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.interface import CheckpointTensors, LoadedModel
 from normdiag.loading.load_target import load_target
+from normdiag.options import LoadingOptions
 
 Load = Callable[..., LoadedModel]
 LoadTensors = Callable[..., CheckpointTensors]
@@ -144,12 +145,12 @@ class TestWhatDoesNotMatchIsTold:
     def test_nothing_at_all_that_fits_is_an_error(self, copy_of_llama: Path) -> None:
         change(copy_of_llama, hidden_size=64, head_dim=None, intermediate_size=96)
         with pytest.raises(LoadError, match="no tensor of the checkpoint fits LlamaForCausalLM"):
-            load_target(Request(target=str(copy_of_llama)))
+            load_target(str(copy_of_llama))
 
     def test_another_model_altogether_is_an_error(self, copy_of_llama: Path) -> None:
         save_file({"net.0.weight": torch.ones(3)}, copy_of_llama / "model.safetensors")
         with pytest.raises(LoadError, match=r"the checkpoint has net\.0\.weight"):
-            load_target(Request(target=str(copy_of_llama)))
+            load_target(str(copy_of_llama))
 
 
 class TestRandomInit:
@@ -178,7 +179,7 @@ class TestRandomInit:
 
     def test_random_weights_and_weights_only_exclude_each_other(self, llama_dir: Path) -> None:
         with pytest.raises(UsageError):
-            load_target(Request(target=str(llama_dir), random_init=True, weights_only=True))
+            load_target(str(llama_dir), LoadingOptions(random_init=True, weights_only=True))
 
 
 class TestWeightsOnly:
@@ -213,7 +214,7 @@ class TestErrors:
 
     def said(self, folder: Path) -> str:
         with pytest.raises(LoadError) as caught:
-            load_target(Request(target=str(folder)))
+            load_target(str(folder))
         assert caught.value.exit_code == 3
         assert caught.value.hint
         return str(caught.value)
@@ -330,24 +331,24 @@ class TestErrors:
     def test_a_broken_configuration(self, copy_of_llama: Path, content: str, said: str) -> None:
         (copy_of_llama / "config.json").write_text(content)
         with pytest.raises(LoadError, match=said):
-            load_target(Request(target=str(copy_of_llama)))
+            load_target(str(copy_of_llama))
 
     def test_a_binary_configuration(self, copy_of_llama: Path) -> None:
         (copy_of_llama / "config.json").write_bytes(b"\xff\xfe\x00")
         with pytest.raises(LoadError, match="is not JSON"):
-            load_target(Request(target=str(copy_of_llama)))
+            load_target(str(copy_of_llama))
 
     def test_a_wrong_dtype_names_the_right_ones(self, llama_dir: Path) -> None:
         with pytest.raises(UsageError, match="bfloat16"):
-            load_target(Request(target=str(llama_dir), dtype="float7"))
+            load_target(str(llama_dir), LoadingOptions(dtype="float7"))
 
     def test_a_device_that_is_not_there(self, llama_dir: Path) -> None:
         with pytest.raises(UsageError, match="this machine has: cpu"):
-            load_target(Request(target=str(llama_dir), device="warp"))
+            load_target(str(llama_dir), LoadingOptions(device="warp"))
 
     def test_a_revision_of_a_directory(self, llama_dir: Path) -> None:
         with pytest.raises(UsageError, match="no hub id"):
-            load_target(Request(target=str(llama_dir), revision="main"))
+            load_target(str(llama_dir), LoadingOptions(revision="main"))
 
 
 class TestTokenizer:

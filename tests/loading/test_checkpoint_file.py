@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from normdiag.errors import LoadError
-from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.interface import CheckpointTensors, LoadedModel
 from normdiag.loading.load_target import load_target
 
 Load = Callable[..., LoadedModel]
@@ -58,7 +58,7 @@ def test_a_bare_file_is_looked_at_alone(tmp_path: Path, tensors_alone: LoadTenso
     path = tmp_path / "bare.safetensors"
     save_file({"norm.weight": torch.ones(4, dtype=torch.float16)}, path)
     with pytest.raises(LoadError, match=r"no config\.json beside it") as caught:
-        load_target(Request(target=str(path)))
+        load_target(str(path))
     assert "--weights-only" in str(caught.value.hint)
     alone = tensors_alone(path)
     assert [(n, t.dtype) for n, t in alone.tensors({})] == [("norm.weight", torch.float16)]
@@ -84,7 +84,7 @@ def test_one_shard_says_to_pass_its_directory(llama_dir: Path, tmp_path: Path, r
     run(llama_dir).model.save_pretrained(tmp_path, max_shard_size="30KB")
     shard = sorted(tmp_path.glob("*.safetensors"))[0]
     with pytest.raises(LoadError, match="one shard of several") as caught:
-        load_target(Request(target=str(shard)))
+        load_target(str(shard))
     assert caught.value.hint == f"pass {tmp_path}"
 
 

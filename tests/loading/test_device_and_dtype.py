@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.loading.device_and_dtype import parse_device, parse_dtype, prepare_model
+from normdiag.loading.device_and_dtype import prepare_model, resolve_device, resolve_dtype
+from normdiag.options import LoadingOptions
 
 
 @pytest.mark.parametrize(
@@ -21,28 +22,29 @@ from normdiag.loading.device_and_dtype import parse_device, parse_dtype, prepare
     ],
 )
 def test_dtypes_have_several_names(name: str | None, dtype: torch.dtype | None) -> None:
-    assert parse_dtype(name) is dtype
+    assert resolve_dtype(LoadingOptions(dtype=name).dtype) is dtype
 
 
 @pytest.mark.parametrize("name", ["int8", "float7", "", "nn"])
 def test_other_names_are_usage_errors(name: str) -> None:
-    with pytest.raises(UsageError, match="bfloat16"):
-        parse_dtype(name)
+    with pytest.raises(UsageError, match=f"invalid option: dtype = {name!r}") as caught:
+        LoadingOptions(dtype=name)
+    assert "bfloat16" in str(caught.value.hint)
 
 
 def test_the_cpu_is_always_there() -> None:
-    assert parse_device("cpu") == torch.device("cpu")
+    assert resolve_device("cpu") == torch.device("cpu")
 
 
 @pytest.mark.parametrize("name", ["warp", "cuda:99", "cpu:x", ""])
 def test_a_device_that_is_not_there_is_a_usage_error(name: str) -> None:
     with pytest.raises(UsageError, match="this machine has: cpu"):
-        parse_device(name)
+        resolve_device(name)
 
 
 def test_the_meta_device_holds_no_values() -> None:
     with pytest.raises(UsageError, match="--structure-only"):
-        parse_device("meta")
+        resolve_device("meta")
 
 
 def test_a_model_that_does_not_fit_says_how_large_it_is() -> None:

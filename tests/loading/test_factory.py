@@ -11,8 +11,9 @@ import torch
 
 from normdiag.errors import LoadError, UsageError
 from normdiag.loading.factory import wrap_module
-from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.interface import CheckpointTensors, LoadedModel
 from normdiag.loading.load_target import load_target
+from normdiag.options import LoadingOptions
 
 Load = Callable[..., LoadedModel]
 
@@ -135,7 +136,7 @@ def test_the_dtype_can_be_set(file: Path, run: Load) -> None:
 
 
 def test_weights_only_gives_the_state_dict(file: Path) -> None:
-    alone = load_target(Request(target=f"{file}:build", weights_only=True))
+    alone = load_target(f"{file}:build", LoadingOptions(weights_only=True))
     assert isinstance(alone, CheckpointTensors)
     assert len(dict(alone.tensors({}))) == 4
 
@@ -157,30 +158,30 @@ def test_weights_only_gives_the_state_dict(file: Path) -> None:
 )
 def test_a_factory_that_will_not_do(file: Path, factory: str, said: str) -> None:
     with pytest.raises(LoadError, match=said) as caught:
-        load_target(Request(target=f"{file}:{factory}"))
+        load_target(f"{file}:{factory}")
     assert caught.value.hint
 
 
 def test_what_the_file_has_is_offered(file: Path) -> None:
     with pytest.raises(LoadError) as caught:
-        load_target(Request(target=f"{file}:nothing"))
+        load_target(f"{file}:nothing")
     assert str(caught.value.hint).startswith("it has: Net, build, with_inputs, made, of_width")
 
 
 def test_a_file_that_cannot_be_imported(tmp_path: Path) -> None:
     (tmp_path / "bad.py").write_text("x = (\n")
     with pytest.raises(LoadError, match="cannot be imported: SyntaxError"):
-        load_target(Request(target=f"{tmp_path / 'bad.py'}:build"))
+        load_target(f"{tmp_path / 'bad.py'}:build")
 
 
 def test_a_module_that_is_not_there() -> None:
     with pytest.raises(LoadError, match="no_such_package"):
-        load_target(Request(target="no_such_package.models:build"))
+        load_target("no_such_package.models:build")
 
 
 def test_random_weights_of_a_factory_are_a_usage_error(file: Path) -> None:
     with pytest.raises(UsageError):
-        load_target(Request(target=f"{file}:build", random_init=True))
+        load_target(f"{file}:build", LoadingOptions(random_init=True))
 
 
 def test_a_live_module_is_left_as_it_is() -> None:

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 
 from normdiag.errors import LoadError
 from normdiag.loading.gguf_header import read_gguf_header
-from normdiag.loading.interface import Request, LoadedModel, CheckpointTensors
+from normdiag.loading.interface import CheckpointTensors, LoadedModel
 from normdiag.loading.load_target import load_target
+from normdiag.options import LoadingOptions
 from tests.loading.gguf_files import gguf_name, write_llama
 
 Load = Callable[..., LoadedModel]
@@ -109,7 +110,7 @@ class TestTensors:
     def test_they_are_those_of_the_file(
         self, packed: Path, original: transformers.LlamaForCausalLM
     ) -> None:
-        alone = load_target(Request(target=str(packed), weights_only=True))
+        alone = load_target(str(packed), LoadingOptions(weights_only=True))
         assert isinstance(alone, CheckpointTensors)
         assert alone.model_type == "llama"
         found = dict(alone.tensors({}))
@@ -134,7 +135,7 @@ class TestTensors:
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-        alone = load_target(Request(target=str(path), weights_only=True))
+        alone = load_target(str(path), LoadingOptions(weights_only=True))
         ((_, found),) = alone.tensors({})
         assert found.dtype is dtype
         assert torch.equal(found, stored)
@@ -197,7 +198,7 @@ class TestHeader:
         path = tmp_path / "odd.gguf"
         path.write_bytes(content)
         with pytest.raises(LoadError, match=said):
-            load_target(Request(target=str(path)))
+            load_target(str(path))
 
     def test_one_piece_of_several_is_said(self, tmp_path: Path) -> None:
         path = tmp_path / "piece.gguf"
@@ -209,7 +210,7 @@ class TestHeader:
         writer.write_tensors_to_file()
         writer.close()
         with pytest.raises(LoadError, match="one of 3 pieces"):
-            load_target(Request(target=str(path)))
+            load_target(str(path))
 
 
 def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
@@ -221,9 +222,9 @@ def test_an_unknown_architecture_is_named(tmp_path: Path) -> None:
     writer.write_tensors_to_file()
     writer.close()
     with pytest.raises(LoadError, match="wonderbread") as caught:
-        load_target(Request(target=str(path)))
+        load_target(str(path))
     assert "--weights-only" in str(caught.value.hint)
-    alone = load_target(Request(target=str(path), weights_only=True))
+    alone = load_target(str(path), LoadingOptions(weights_only=True))
     assert [name for name, _ in alone.tensors({})] == ["a"]
 
 
@@ -236,5 +237,5 @@ def test_a_missing_package_says_how_to_install_it(
         importlib.util, "find_spec", lambda name, *a: None if name == package else find(name, *a)
     )
     with pytest.raises(LoadError, match=f"the package {package} ") as caught:
-        load_target(Request(target=str(whole)))
+        load_target(str(whole))
     assert caught.value.hint == 'pip install "normdiag[gguf]"'

@@ -13,8 +13,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from normdiag.errors import LoadError
-from normdiag.loading.interface import Request, LoadedModel
+from normdiag.loading.interface import LoadedModel
 from normdiag.loading.load_target import load_target
+from normdiag.options import LoadingOptions
 
 Load = Callable[..., LoadedModel]
 
@@ -52,7 +53,7 @@ def test_a_pickle_with_code_is_refused(
     path = copy_of_llama / "pytorch_model.bin"
     hostile_pickle(path, trace_of_code, archive=archive)
     with pytest.raises(LoadError) as caught:
-        result = load_target(Request(target=str(copy_of_llama), weights_only=weights_only))
+        result = load_target(str(copy_of_llama), LoadingOptions(weights_only=weights_only))
         list(result.tensors({}))
     assert not trace_of_code.exists()
     assert f"{path} is a pickle that holds more than tensors" in caught.value.what
@@ -68,7 +69,7 @@ def test_a_hostile_file_on_its_own_is_refused(copy_of_llama: Path, trace_of_code
     path = copy_of_llama / "evil.pt"
     hostile_pickle(path, trace_of_code, archive=True)
     with pytest.raises(LoadError, match=r"it asks for (posix|nt|os)\.mkdir"):
-        load_target(Request(target=str(path)))
+        load_target(str(path))
     assert not trace_of_code.exists()
 
 
@@ -94,7 +95,7 @@ def test_code_of_the_checkpoint_is_not_run_unasked(
         AutoModelForCausalLM="modeling_evil.Model",
     )
     with pytest.raises(LoadError, match="wants code run") as caught:
-        load_target(Request(target=str(copy_of_llama)))
+        load_target(str(copy_of_llama))
     assert "AutoModelForCausalLM -> modeling_evil.Model" in caught.value.what
     assert "--trust-remote-code" in str(caught.value.hint)
     assert not trace_of_code.exists()
@@ -108,7 +109,7 @@ def test_code_of_the_checkpoint_is_run_when_asked(
     monkeypatch.setattr(dynamic_module_utils, "HF_MODULES_CACHE", str(tmp_path / "modules"))
     bring_code(copy_of_llama, trace_of_code, AutoConfig="modeling_evil.Config")
     with pytest.raises(LoadError):  # what it brings is no configuration
-        load_target(Request(target=str(copy_of_llama), trust_remote_code=True))
+        load_target(str(copy_of_llama), LoadingOptions(trust_remote_code=True))
     assert trace_of_code.exists()
 
 
@@ -154,7 +155,7 @@ def test_kernels_of_the_hub_are_not_fetched_unasked(
     path = copy_of_llama / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
     with pytest.raises(LoadError, match="wants code run that comes from the hub: evil/kernel"):
-        load_target(Request(target=str(copy_of_llama)))
+        load_target(str(copy_of_llama))
 
 
 def test_names_with_escapes_and_markup_are_kept_as_they_are(

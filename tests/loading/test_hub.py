@@ -11,8 +11,11 @@ from huggingface_hub import constants, errors
 
 from normdiag.errors import LoadError
 from normdiag.loading import hub
-from normdiag.loading.interface import Request, LoadedModel
+from normdiag.loading.interface import LoadedModel
 from normdiag.loading.load_target import load_target, open_source
+from normdiag.options import LoadingOptions
+from normdiag.progress import NoProgress
+from tests.loading.recorded_progress import RecordedProgress
 
 Load = Callable[..., LoadedModel]
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -47,21 +50,21 @@ def test_what_the_cache_has_is_loaded(run: Load) -> None:
 @pytest.mark.usefixtures("cached_llama")
 def test_a_revision_is_honoured(run: Load) -> None:
     assert run("org/llama", revision=COMMIT).class_name == "LlamaForCausalLM"
-    with pytest.raises(LoadError, match="org/llama is neither a path here nor in"):
-        load_target(Request(target="org/llama", revision="f" * 40))
+    with pytest.raises(LoadError, match="org/llama is neither a local path nor in"):
+        load_target("org/llama", LoadingOptions(revision="f" * 40))
 
 
 @pytest.mark.usefixtures("cache")
 def test_without_a_network_it_is_said_at_once() -> None:
-    with pytest.raises(LoadError, match="the hub cannot be reached") as caught:
-        load_target(Request(target="org/name"))
+    with pytest.raises(LoadError, match="the hub is unreachable") as caught:
+        load_target("org/name")
     assert "pass its directory" in str(caught.value.hint)
 
 
 def test_errors_of_the_checkpoint_name_the_repository(cached_llama: Path) -> None:
     (cached_llama / "model.safetensors").unlink()
     with pytest.raises(LoadError, match=r"^org/llama: .* a config\.json and no weights"):
-        load_target(Request(target="org/llama"))
+        load_target("org/llama")
 
 
 class Remote:
@@ -92,7 +95,7 @@ def test_only_the_first_kind_of_weights_is_fetched(remote: Remote) -> None:
     (remote.files / "pytorch_model.bin").touch()
     (remote.files / "flax_model.msgpack").touch()
     (remote.files / "modeling.py").touch()
-    open_source(Request(target="org/llama"))
+    open_source("org/llama")
     fetched = {path.name for path in remote.local.iterdir()}
     assert "model.safetensors" in fetched
     assert not fetched & {"pytorch_model.bin", "flax_model.msgpack", "modeling.py"}
@@ -101,29 +104,31 @@ def test_only_the_first_kind_of_weights_is_fetched(remote: Remote) -> None:
 def test_pickles_are_fetched_where_there_is_nothing_else(remote: Remote) -> None:
     (remote.files / "model.safetensors").rename(remote.files / "pytorch_model.bin")
     with pytest.raises(LoadError):  # it holds no pickle, but it is found
-        list(load_target(Request(target="org/llama", weights_only=True)).tensors({}))
+        list(load_target("org/llama", LoadingOptions(weights_only=True)).tensors({}))
     assert (remote.local / "pytorch_model.bin").exists()
 
 
-def test_shards_are_fetched_one_by_one_and_told(remote: Remote, run: Load) -> None:
+def test_shards_are_downloaded_one_by_one_with_progress(remote: Remote, run: Load) -> None:
     run(remote.files).model.save_pretrained(remote.files, max_shard_size="30KB")
-    told: list[tuple[str, int, int | None]] = []
-    open_source(Request(target="org/llama"), lambda *step: told.append(step))
+    progress = RecordedProgress()
+    open_source("org/llama", progress=progress)
     shards = sorted(path.name for path in remote.local.glob("*.safetensors"))
     assert len(shards) > 2
-    assert told[-1] == ("fetching weights", len(shards), len(shards))
+    assert progress.events[-len(shards) - 1 :] == [("downloading weights", len(shards))] + [
+        1
+    ] * len(shards)
     assert all([shard] in remote.asked for shard in shards)
 
 
 @pytest.mark.parametrize("way", ["random_init", "structure_only"])
 def test_no_weights_are_fetched_where_none_are_wanted(remote: Remote, way: str) -> None:
-    open_source(Request(target="org/llama", **{way: True}))
+    open_source("org/llama", LoadingOptions(**{way: True}))
     assert not (remote.local / "model.safetensors").exists()
 
 
 def test_code_is_fetched_only_when_it_may_run(remote: Remote) -> None:
     (remote.files / "modeling.py").touch()
-    open_source(Request(target="org/llama", trust_remote_code=True))
+    open_source("org/llama", LoadingOptions(trust_remote_code=True))
     assert (remote.local / "modeling.py").exists()
 
 
@@ -133,8 +138,8 @@ def test_code_is_fetched_only_when_it_may_run(remote: Remote) -> None:
         (errors.RepositoryNotFoundError, "the hub has no model 'org/llama'"),
         (errors.GatedRepoError, "org/llama is gated"),
         (errors.RevisionNotFoundError, "org/llama has no revision 'v9'"),
-        (errors.LocalEntryNotFoundError, "the hub cannot be reached"),
-        (errors.HfHubHTTPError, "org/llama cannot be fetched"),
+        (errors.LocalEntryNotFoundError, "the hub is unreachable"),
+        (errors.HfHubHTTPError, "org/llama cannot be downloaded"),
     ],
 )
 def test_what_the_hub_says_is_passed_on(
@@ -147,5 +152,5 @@ def test_what_the_hub_says_is_passed_on(
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
     with pytest.raises(LoadError, match=said) as caught:
-        hub.open_hub(Request(target="org/llama", revision="v9"), lambda *_: None)
+        hub.open_hub("org/llama", LoadingOptions(revision="v9"), NoProgress())
     assert caught.value.hint

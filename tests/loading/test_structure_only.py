@@ -12,11 +12,12 @@ import transformers
 from safetensors.torch import save_file
 
 from normdiag.errors import LoadError, UsageError
-from normdiag.inputs.model_inputs import ProbeOptions, build_inputs
+from normdiag.inputs.model_inputs import build_inputs
 from normdiag.loading.factory import wrap_module
-from normdiag.loading.interface import Request, LoadedModel, TensorShapes
+from normdiag.loading.interface import LoadedModel, TensorShapes
 from normdiag.loading.load_target import load_target
 from normdiag.loading.tensor_names import guess_layers
+from normdiag.options import InputOptions, LoadingOptions
 from tests.loading.conftest import LLAMA
 
 Load = Callable[..., LoadedModel]
@@ -72,8 +73,8 @@ def test_quantised_weights_need_no_backend_and_it_is_said(config_alone: Path, ru
 
 
 def test_one_way_at_a_time(config_alone: Path) -> None:
-    with pytest.raises(UsageError, match="random weights, and the structure only"):
-        load_target(Request(target=str(config_alone), structure_only=True, random_init=True))
+    with pytest.raises(UsageError, match="random_init and structure_only exclude"):
+        load_target(str(config_alone), LoadingOptions(structure_only=True, random_init=True))
 
 
 class TestAFactory:
@@ -93,7 +94,7 @@ class TestAFactory:
             FACTORY + "def pair(): return build(), torch.ones(2, 3)"
         )
         bare = run(f"{tmp_path}/factory.py:pair", structure_only=True)
-        (batch,), probe, _ = build_inputs(bare, ProbeOptions())
+        (batch,), probe, _ = build_inputs(bare, InputOptions())
         assert batch.inputs["input"].is_meta
         assert probe.sequences == 2
 
@@ -124,7 +125,7 @@ class TestNamesAndShapes:
     def test_they_are_told_where_there_is_no_configuration(self, tmp_path: Path) -> None:
         save_file(self.TENSORS, tmp_path / "model.safetensors")
         for target in (tmp_path, tmp_path / "model.safetensors"):
-            loaded = load_target(Request(target=str(target), structure_only=True))
+            loaded = load_target(str(target), LoadingOptions(structure_only=True))
             assert isinstance(loaded, TensorShapes)
             assert loaded.shapes == {name: tuple(t.shape) for name, t in self.TENSORS.items()}
             assert loaded.dtypes == {"float32": 8, "float16": 1}
@@ -133,7 +134,7 @@ class TestNamesAndShapes:
         torch.save(self.TENSORS, tmp_path / "pytorch_model.bin")
         for target in (tmp_path, tmp_path / "pytorch_model.bin"):
             with pytest.raises(LoadError, match=r"no config\.json"):
-                load_target(Request(target=str(target), structure_only=True))
+                load_target(str(target), LoadingOptions(structure_only=True))
 
     def test_what_repeats_is_a_layer_and_what_is_no_bias_may_be_a_gain(self) -> None:
         shapes = {name: tuple(t.shape) for name, t in self.TENSORS.items()}
@@ -147,12 +148,12 @@ class TestNamesAndShapes:
 
 
 def test_the_probe_keeps_its_values_until_it_is_run(config_alone: Path, run: Load) -> None:
-    batches, probe, _ = build_inputs(run(config_alone, structure_only=True), ProbeOptions())
+    batches, probe, _ = build_inputs(run(config_alone, structure_only=True), InputOptions())
     assert probe.kind == "random-ids"
     assert probe.tokens == sum(map(len, batches[0].ids))
     assert not batches[0].inputs["input_ids"].is_meta
 
 
 def test_texts_make_no_difference_without_values(config_alone: Path, run: Load) -> None:
-    with pytest.raises(UsageError, match="without values"):
-        build_inputs(run(config_alone, structure_only=True), ProbeOptions(texts=("a text",)))
+    with pytest.raises(UsageError, match="with structure-only"):
+        build_inputs(run(config_alone, structure_only=True), InputOptions(texts=("a text",)))

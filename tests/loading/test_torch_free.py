@@ -11,10 +11,9 @@ import pytest
 PROGRAM = """
 import sys
 from normdiag.errors import NormdiagError
-from normdiag.loading.interface import Request
-from normdiag.loading.load_target import load, open_source
+from normdiag.loading.load_target import load_target, open_source
 try:
-    (open_source if {opened} else load)(Request(target={target!r}))
+    (open_source if {opened} else load_target)({target!r})
 except NormdiagError as error:
     print("refused:", error)
 heavy = [name for name in ("torch", "transformers") if name in sys.modules]
