@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from docs.generators.claims import CLAIMS
+from docs.generators.claims.claim import section as section_of_claim
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "claims.md").read_text(encoding="utf-8")
@@ -18,17 +20,15 @@ TIMED = "faster_by_half"
 
 
 @pytest.fixture
-def claims(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """Every claim by name, and what renders it, as the script in `docs` imports them."""
-    monkeypatch.syspath_prepend(str(DOCS))
-    return {claim.name: claim for claim in importlib.import_module("claimed").CLAIMS}
+def claims() -> dict[str, Any]:
+    """Every claim by name."""
+    return {claim.name: claim for claim in CLAIMS}
 
 
 def section(claims: dict[str, Any], name: str) -> str:
     """The section of one claim, measured now."""
     number = [*claims].index(name) + 1
-    render = importlib.import_module("claimed.claim").section
-    return str(render(number, claims[name], claims[name].measure()))
+    return section_of_claim(number, claims[name], claims[name].measure())
 
 
 def on_the_page(section: str) -> str:

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
 
-DOCS = Path(__file__).parents[2] / "docs"
+from docs.generators import console_examples as console
 
 
-@pytest.fixture(scope="module")
-def console() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("console", DOCS / "console.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def test_finds_the_commands_of_a_block() -> None:
+    assert console.parse_commands("$ a\nx\n\ny\n$ b --c\n") == {"a": "x\n\ny\n", "b --c": ""}
 
 
-def test_finds_the_commands_of_a_block(console: ModuleType) -> None:
-    assert console.commands("$ a\nx\n\ny\n$ b --c\n") == {"a": "x\n\ny\n", "b --c": ""}
-
-
-def test_renews_the_output_of_a_block_only(console: ModuleType) -> None:
+def test_renews_the_output_of_a_block_only() -> None:
     page = "text\n```console\n$ echo new\nold\n```\n```python\n$ echo new\nold\n```\n"
     expected = "text\n```console\n$ echo new\nnew\n```\n```python\n$ echo new\nold\n```\n"
-    assert console.renew(page) == expected
+    assert console.renew_outputs(page) == expected
 
 
-def test_leaves_a_block_without_output_alone(console: ModuleType) -> None:
+def test_leaves_a_block_without_output_alone() -> None:
     page = "```console\n$ exit 1\n```\n"
-    assert console.renew(page) == page
+    assert console.renew_outputs(page) == page
 
 
-def test_stops_at_a_command_that_fails(console: ModuleType) -> None:
+def test_stops_at_a_command_that_fails() -> None:
     with pytest.raises(SystemExit, match="exit code 3"):
-        console.renew("```console\n$ exit 3\nold\n```\n")
+        console.renew_outputs("```console\n$ exit 3\nold\n```\n")
 
 
 @pytest.mark.parametrize(
@@ -53,30 +40,26 @@ def test_stops_at_a_command_that_fails(console: ModuleType) -> None:
         ("torch 2.13.0+cpu norm 8.013  x 3e-04", False),
     ],
 )
-def test_compares_words_exactly_and_numbers_nearly(
-    console: ModuleType, now: str, equal: bool
-) -> None:
-    assert console.same("torch 2.13.0+cpu norm 8.013  ▇▇▇ x 3e-04", now) is equal
+def test_compares_words_exactly_and_numbers_nearly(now: str, equal: bool) -> None:
+    assert console.is_same_output("torch 2.13.0+cpu norm 8.013  ▇▇▇ x 3e-04", now) is equal
 
 
-def test_which_rounding_error_is_the_largest_may_differ(console: ModuleType) -> None:
+def test_which_rounding_error_is_the_largest_may_differ() -> None:
     shown = "closes to 8.5e-8 (worst at layer 1)"
-    assert console.same(shown, "closes to 1.2e-7 (worst\nat layer 5)")
-    assert not console.same(shown, "closes to 1.2e-3 (worst at layer 5)")
+    assert console.is_same_output(shown, "closes to 1.2e-7 (worst\nat layer 5)")
+    assert not console.is_same_output(shown, "closes to 1.2e-3 (worst at layer 5)")
 
 
-def test_the_readme_is_true(console: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert console.renewed(console.README, write=False) == 0, capsys.readouterr().out
+def test_the_readme_is_true(capsys: pytest.CaptureFixture[str]) -> None:
+    assert console.renew_page(console.README, write=False) == 0, capsys.readouterr().out
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["ci.md", "compare.md"])
-def test_a_guide_is_true(
-    console: ModuleType, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_guide_is_true(capsys: pytest.CaptureFixture[str], name: str) -> None:
     (guide,) = (path for path in console.GUIDES if path.name == name)
-    assert console.renewed(guide, write=False) == 0, capsys.readouterr().out
+    assert console.renew_page(guide, write=False) == 0, capsys.readouterr().out
 
 
-def test_an_unknown_argument(console: ModuleType) -> None:
+def test_an_unknown_argument() -> None:
     assert console.main(["--chekc"]) == 2

@@ -1,7 +1,7 @@
 """Run the console examples of the pages again and put their true output below them.
 
-    python docs/console.py            # rewrite
-    python docs/console.py --check    # only compare; numbers may differ by a hundredth
+    python -m docs.generators.console_examples            # rewrite
+    python -m docs.generators.console_examples --check    # compare; numbers may differ by 1 %
 
 A ```console block holds commands, each on a line that begins with `$ `, and what they print on
 stdout. Blocks without any output are left alone: they are there to be read, not run. README.md is
@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 GUIDES = tuple(ROOT / "docs" / "guides" / name for name in ("ci.md", "compare.md"))
 PAGES = (README, *GUIDES)
@@ -35,14 +35,14 @@ ROUNDING = 1e-5
 """Two errors below this are both rounding."""
 
 
-def commands(block: str) -> dict[str, str]:
+def parse_commands(block: str) -> dict[str, str]:
     """Command -> the output that the page shows below it."""
     parts = re.split(r"^\$ (.*)\n", block, flags=re.MULTILINE)
     return dict(zip(parts[1::2], parts[2::2], strict=True))
 
 
 @contextmanager
-def folder_of(path: Path) -> Iterator[Path]:
+def working_folder(path: Path) -> Iterator[Path]:
     """Where the commands of a page are run, one after the other."""
     if path not in GUIDES:
         yield ROOT
@@ -52,7 +52,7 @@ def folder_of(path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
-def run(command: str, folder: Path = ROOT) -> str:
+def run_command(command: str, folder: Path = ROOT) -> str:
     """What `command` prints on stdout, in `folder`, 80 columns wide and plain."""
     environment = {
         **os.environ,
@@ -69,26 +69,26 @@ def run(command: str, folder: Path = ROOT) -> str:
     return "".join(f"{line.rstrip()}\n" for line in done.stdout.splitlines())
 
 
-def renew(page: str, folder: Path = ROOT) -> str:
+def renew_outputs(page: str, folder: Path = ROOT) -> str:
     """`page` with the output of every command as it is now."""
 
     def block(match: re.Match[str]) -> str:
-        shown = commands(match[1])
+        shown = parse_commands(match[1])
         if not any(output.strip() for output in shown.values()):
             return match[1]
-        return "".join(f"$ {command}\n{run(command, folder)}" for command in shown)
+        return "".join(f"$ {command}\n{run_command(command, folder)}" for command in shown)
 
     return BLOCK.sub(block, page)
 
 
-def same(shown: str, now: str) -> bool:
+def is_same_output(shown: str, now: str) -> bool:
     """Are two outputs equal but for spacing, bars, rounding and the last digits of numbers?
 
     A number differs from machine to machine in its last digits, and with it the width of its
     column and the bar that is drawn for it.
     """
     shown, now = OF_THE_MACHINE.sub("", shown), OF_THE_MACHINE.sub("", now)
-    if skeleton(shown) != skeleton(now):
+    if replace_numbers(shown) != replace_numbers(now):
         return False
     pairs = zip(NUMBER.findall(shown), NUMBER.findall(now), strict=True)
     return all(
@@ -96,7 +96,7 @@ def same(shown: str, now: str) -> bool:
     )
 
 
-def skeleton(output: str) -> list[str]:
+def replace_numbers(output: str) -> list[str]:
     """The words of `output`, with every number and every bar replaced by a sign for it."""
     return DRAWN.sub("▇", NUMBER.sub("#", output)).split()
 
@@ -104,22 +104,25 @@ def skeleton(output: str) -> list[str]:
 def main(arguments: list[str]) -> int:
     """The exit code: 1 where `--check` finds a page that is out of date, 2 for a wrong argument."""
     if arguments not in ([], ["--check"]):
-        print("usage: python docs/console.py [--check]", file=sys.stderr)
+        print("usage: python -m docs.generators.console_examples [--check]", file=sys.stderr)
         return 2
-    return max(renewed(path, write=not arguments) for path in PAGES)
+    return max(renew_page(path, write=not arguments) for path in PAGES)
 
 
-def renewed(path: Path, write: bool) -> int:
+def renew_page(path: Path, write: bool) -> int:
     """Write a page anew, or only look: 1 where it is out of date."""
     page = path.read_text(encoding="utf-8")
-    with folder_of(path) as folder:
-        now = renew(page, folder)
+    with working_folder(path) as folder:
+        now = renew_outputs(page, folder)
     if write:
         path.write_text(now, encoding="utf-8")
         return 0
-    if same(page, now):
+    if is_same_output(page, now):
         return 0
-    print(f"{path.name}: an example prints something else now; run: python docs/console.py")
+    print(
+        f"{path.name}: an example prints something else now; "
+        "run: python -m docs.generators.console_examples"
+    )
     return 1
 
 

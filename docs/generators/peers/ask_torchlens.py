@@ -11,13 +11,13 @@ import torch
 import torchlens
 import torchlens.mechinterp as kit
 
-from peers.cases import Case
-from peers.said import Said, among, count, error
+from docs.generators.peers.answer import ToolAnswer, count_sums, is_among, relative_error
+from docs.generators.peers.models import Case
 
 PACKAGE = "torchlens"
 
 
-def ask(case: Case) -> Said:
+def ask_tool(case: Case) -> ToolAnswer:
     """The captured states of the residual stream, and the writers that make the last of them.
 
     Where the last state is not found from the head, the remedy that the refusal names is
@@ -27,15 +27,17 @@ def ask(case: Case) -> Said:
     truth = case.true_sums(model)
     trace = torchlens.trace(model, [], case.inputs())
     try:
-        return _told(trace, ["final"], truth)
+        return _walk_back(trace, ["final"], truth)
     except kit.MechInterpError as refused:
-        why = _short(refused)
+        why = _refusal_reason(refused)
     try:
-        told = _told(trace, [_label(trace, last) for last in _last_sums(case, truth)], truth)
+        answer = _walk_back(
+            trace, [_operation_label(trace, last) for last in _last_sums(case, truth)], truth
+        )
     except kit.MechInterpError as again:
-        return Said(refusal=f"{why} With the last sum as `target=`: {_short(again)}")
+        return ToolAnswer(refusal=f"{why} With the last sum as `target=`: {_refusal_reason(again)}")
     followed = "The numbers above are with the last sum of each stack as `target=`."
-    return replace(told, refusal=f"{why} {followed}")
+    return replace(answer, refusal=f"{why} {followed}")
 
 
 def _last_sums(case: Case, truth: Mapping[str, list[torch.Tensor]]) -> list[torch.Tensor]:
@@ -45,11 +47,13 @@ def _last_sums(case: Case, truth: Mapping[str, list[torch.Tensor]]) -> list[torc
     ]
 
 
-def _label(trace: Any, wanted: torch.Tensor) -> str:
-    return next(op.label for op in trace.ops if among(wanted, [op.out]))
+def _operation_label(trace: Any, wanted: torch.Tensor) -> str:
+    return next(op.label for op in trace.ops if is_among(wanted, [op.out]))
 
 
-def _told(trace: Any, targets: list[str], truth: Mapping[str, list[torch.Tensor]]) -> Said:
+def _walk_back(
+    trace: Any, targets: list[str], truth: Mapping[str, list[torch.Tensor]]
+) -> ToolAnswer:
     values: list[torch.Tensor] = []
     names: list[str] = []
     errors: list[float] = []
@@ -57,19 +61,22 @@ def _told(trace: Any, targets: list[str], truth: Mapping[str, list[torch.Tensor]
         states = kit.residual_accumulation(trace, target).rows
         writers = kit.residual_decomposition(trace, target).rows
         values += [row.value for row in states]
-        names += [n for n in (row.coordinate.label for row in states) if ".1" in _depth(n)]
-        errors.append(error(sum(row.value for row in writers), states[-1].value))
-    found, extra = count(truth, values)
-    return Said(
-        found=found, extra=extra, identity=max(errors), names=", ".join(dict.fromkeys(names))
+        names += [n for n in (row.coordinate.label for row in states) if ".1" in _layer_path(n)]
+        errors.append(relative_error(sum(row.value for row in writers), states[-1].value))
+    true_sums, extra = count_sums(truth, values)
+    return ToolAnswer(
+        true_sums=true_sums,
+        extra=extra,
+        identity=max(errors),
+        names=", ".join(dict.fromkeys(names)),
     )
 
 
-def _depth(name: str) -> str:
+def _layer_path(name: str) -> str:
     """A module path up to its first index, which is the layer's."""
     head = re.match(r".*?\.\d+", name)
     return head[0] if head else ""
 
 
-def _short(refused: Exception) -> str:
+def _refusal_reason(refused: Exception) -> str:
     return str(refused).partition(" Remedy:")[0]

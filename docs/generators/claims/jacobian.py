@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import torch
 
-from claimed.claim import Outcome, claim, held, holds_if, measured
-from normdiag.numerics.norm_jacobian import Extremes, prepare
+from docs.generators.claims.claim import (
+    Outcome,
+    claim,
+    conditional_verdict,
+    measure_model,
+    plain_verdict,
+)
+from normdiag.numerics.norm_jacobian import SingularExtremes, prepare_norm_spectrum
 from sample_models import cancelling_add, pre_norm
 
 EPS = 1e-5
@@ -23,13 +29,13 @@ def one_over_sigma() -> Outcome:
     model, inputs = pre_norm.build(layers=1)
     rows, bound = [], EPS**-0.5
     for scale in SCALES:
-        seen = measured((model, scale * inputs), "norms", "jacobians").norms["blocks.0.ln1"]
-        sigma, slope = seen.input_var.median**0.5, seen.jacobian.sigma_max.median
-        radial = seen.jacobian.radial.median / slope
-        rows.append([sigma, slope, slope * sigma, slope / bound, radial, seen.eps_share.median])
+        norm = measure_model((model, scale * inputs), "norms", "jacobians").norms["blocks.0.ln1"]
+        sigma, slope = norm.input_var.median**0.5, norm.jacobian.sigma_max.median
+        radial = norm.jacobian.radial.median / slope
+        rows.append([sigma, slope, slope * sigma, slope / bound, radial, norm.eps_share.median])
     large = [row for row in rows if row[5] < 1e-4]
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "epsilon is small beside the variance; the bound holds always",
             with_it=all(abs(row[2] - 1) < 0.05 and row[4] < 1e-4 for row in large)
             and all(row[3] <= 1 + 1e-9 for row in rows),
@@ -59,16 +65,19 @@ def one_over_sigma() -> Outcome:
     add at one token.""",
 )
 def cancelling_sum() -> Outcome:
-    seen = measured(cancelling_add.build(), "stream", "norms", "jacobians")
+    measurements = measure_model(cancelling_add.build(), "stream", "norms", "jacobians")
     rows = []
     for block in (4, 5, 6, 7, 8):
-        norm, span = seen.norms[f"blocks.{block}.ln1"], seen.blocks[f"blocks.{block}/add#0"]
-        size = seen.stream[f"blocks.{block}/add#0"].out_ratio.median
+        norm, span = (
+            measurements.norms[f"blocks.{block}.ln1"],
+            measurements.blocks[f"blocks.{block}/add#0"],
+        )
+        size = measurements.stream[f"blocks.{block}/add#0"].out_ratio.median
         jacobian = norm.jacobian
         rows.append([block, size, jacobian.sigma_max.median, jacobian.kappa.max, span.kappa])
     before, behind = rows[1], rows[3]
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "the Jacobian is that of the block: the norm's own is larger, not worse conditioned",
             with_it=behind[4] > 50 * before[4],
             without=behind[3] > 2,
@@ -88,10 +97,12 @@ def cancelling_sum() -> Outcome:
     )
 
 
-def extremes(kind: str, features: int, eps: float, gain: torch.Tensor | None = None) -> Extremes:
+def extreme_singular_values(
+    kind: str, features: int, eps: float, gain: torch.Tensor | None = None
+) -> SingularExtremes:
     """Of 64 tokens of normal numbers."""
     x = torch.randn(64, features, generator=torch.Generator().manual_seed(0))
-    return prepare(gain, kind=kind, features=features, eps=eps).extremes(x)  # type: ignore[arg-type]
+    return prepare_norm_spectrum(gain, kind=kind, features=features, eps=eps).singular_extremes(x)  # type: ignore[arg-type]
 
 
 @claim(
@@ -105,12 +116,15 @@ def rank_of_a_norm() -> Outcome:
     rows = []
     for features in (4, 64, 768, 4096):
         for kind in ("layernorm", "rmsnorm"):
-            with_eps, without = extremes(kind, features, EPS), extremes(kind, features, 0.0)
+            with_eps, without = (
+                extreme_singular_values(kind, features, EPS),
+                extreme_singular_values(kind, features, 0.0),
+            )
             passes = (without.frobenius / without.sigma_max).square().median() / features
-            ranks = [int(found.rank.median()) for found in (with_eps, without)]
+            ranks = [int(spectrum.rank.median()) for spectrum in (with_eps, without)]
             rows.append([features, kind, *ranks, float(passes)])
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "epsilon is not 0, and then x's own direction hardly passes",
             with_it=all(row[2] == row[0] - 1 for row in rows if row[1] == "layernorm"),
             without=all(row[3] == row[0] - 1 for row in rows if row[1] == "layernorm"),
@@ -143,10 +157,10 @@ def gain_and_scale() -> Outcome:
     rows = []
     for name, gain in gains.items():
         for kind in ("layernorm", "rmsnorm"):
-            found = [extremes(kind, 256, eps, gain) for eps in (0.0, EPS)]
-            rows.append([name, kind, *(float((f.radial / f.sigma_max).max()) for f in found)])
+            spectra = [extreme_singular_values(kind, 256, eps, gain) for eps in (0.0, EPS)]
+            rows.append([name, kind, *(float((f.radial / f.sigma_max).max()) for f in spectra)])
     return Outcome(
-        held(any(row[2] > 0 for row in rows)),
+        plain_verdict(any(row[2] > 0 for row in rows)),
         ["gain", "norm", "radial / sigma_max, epsilon 0", "the same, epsilon 1e-5"],
         rows,
         "At epsilon 0 the radial value is 0 for every gain: gamma stands outside what x is "

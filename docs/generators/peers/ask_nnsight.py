@@ -7,31 +7,35 @@ from typing import Any
 import torch
 from nnsight import NNsight
 
-from peers.cases import Case
-from peers.said import Said, among
+from docs.generators.peers.answer import ToolAnswer, is_among
+from docs.generators.peers.models import Case
 
 PACKAGE = "nnsight"
 
 
-def ask(case: Case) -> Said:
+def ask_tool(case: Case) -> ToolAnswer:
     """Which of the sums are the value of some named place; nothing says which places those are."""
     model = case.build()
     truth = case.true_sums(model)
-    seen, inputs = NNsight(model), case.inputs()
-    parts = {path.removeprefix("model."): part for path, part in seen.modules(names=True)}
-    found, names = 0, []
+    traced, inputs = NNsight(model), case.inputs()
+    parts = {path.removeprefix("model."): part for path, part in traced.modules(names=True)}
+    true_sums, names = 0, []
     for layer, sums in truth.items():
         left = list(sums)
         for path in _with_children(model, layer):
-            for name in _places(parts[path]):
+            for name in _operation_names(parts[path]):
                 for side in ("output", "input"):
-                    value = _value(seen, (parts[path], name, side), inputs) if left else None
-                    hit = next((s for s in left if value is not None and among(s, [value])), None)
+                    value = _read_value(traced, (parts[path], name, side), inputs) if left else None
+                    hit = next(
+                        (s for s in left if value is not None and is_among(s, [value])), None
+                    )
                     if hit is not None:
                         left = [s for s in left if s is not hit]
                         names.append(f"{path.removeprefix(layer)}.source.{name}.{side}")
-        found += len(sums) - len(left)
-    return Said(found=found, names=", ".join(dict.fromkeys(name.lstrip(".") for name in names)))
+        true_sums += len(sums) - len(left)
+    return ToolAnswer(
+        true_sums=true_sums, names=", ".join(dict.fromkeys(name.lstrip(".") for name in names))
+    )
 
 
 def _with_children(model: torch.nn.Module, layer: str) -> list[str]:
@@ -43,17 +47,17 @@ def _with_children(model: torch.nn.Module, layer: str) -> list[str]:
     ]
 
 
-def _places(part: Any) -> tuple[str, ...]:
+def _operation_names(part: Any) -> tuple[str, ...]:
     try:
         return tuple(part.source.names)
     except Exception:  # no Python source, which nnsight says in several ways
         return ()
 
 
-def _value(seen: Any, place: tuple[Any, str, str], inputs: dict[str, torch.Tensor]) -> Any:
+def _read_value(traced: Any, place: tuple[Any, str, str], inputs: dict[str, torch.Tensor]) -> Any:
     part, name, side = place
     try:
-        with torch.no_grad(), seen.trace(**inputs):
+        with torch.no_grad(), traced.trace(**inputs):
             value = getattr(getattr(part.source, name), side).save()
     except Exception:  # a place that was not run has no value
         return None

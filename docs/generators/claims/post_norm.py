@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from torch import nn
 
-from claimed.claim import Outcome, claim, held, measured
+from docs.generators.claims.claim import Outcome, claim, measure_model, plain_verdict
 from normdiag.evidence.gradients import Gradients
 from sample_models import post_norm, theory
 
@@ -18,7 +18,7 @@ _STACK = f"the stack of `sample_models/theory.py`, width {WIDTH}"
 _LOSS = "The loss is normdiag's for a head of 1,000 classes"
 
 
-def spread(values: list[float]) -> str:
+def format_range(values: list[float]) -> str:
     ends = f"{min(values):.3g}", f"{max(values):.3g}"
     return ends[0] if ends[0] == ends[1] else " to ".join(ends)
 
@@ -36,12 +36,12 @@ def scale_is_reset() -> Outcome:
         ("post-norm, attention and ReLU", theory.build("post", WIDTH, 48, 0, SHAPE)),
         ("pre-norm, attention and ReLU", theory.build("pre", WIDTH, 48, 0, SHAPE)),
     ):
-        adds = list(measured(built, "stream").stream.values())[1:]
+        adds = list(measure_model(built, "stream").stream.values())[1:]
         sizes.append([add.rms.skip for add in adds])
-        rows.append([name, len(adds) + 1, spread(sizes[-1])])
+        rows.append([name, len(adds) + 1, format_range(sizes[-1])])
     post = sizes[0] + sizes[1]
     return Outcome(
-        held(max(abs(size - 1) for size in post) < 1e-3),
+        plain_verdict(max(abs(size - 1) for size in post) < 1e-3),
         ["model", "adds", "rms of what a block receives"],
         rows,
         "Every block of a post-norm stack receives a stream of rms 1, less epsilon's share.",
@@ -62,13 +62,22 @@ def variance_at_a_post_norm() -> Outcome:
         ("post-norm, attention and ReLU", theory.build("post", WIDTH, 48, 0, SHAPE)),
         ("pre-norm, attention and ReLU", theory.build("pre", WIDTH, 48, 0, SHAPE)),
     ):
-        norms = measured(built, "norms").norms
-        seen = [norm.input_var.median for norm in norms.values()]
-        seen = seen if len(seen) == DEEP else seen[1:96:2]
-        slope = np.polyfit(range(len(seen)), seen, 1)[0]
-        rows.append([name, len(seen), seen[0], seen[len(seen) // 2], seen[-1], slope])
+        norms = measure_model(built, "norms").norms
+        variances = [norm.input_var.median for norm in norms.values()]
+        variances = variances if len(variances) == DEEP else variances[1:96:2]
+        slope = np.polyfit(range(len(variances)), variances, 1)[0]
+        rows.append(
+            [
+                name,
+                len(variances),
+                variances[0],
+                variances[len(variances) // 2],
+                variances[-1],
+                slope,
+            ]
+        )
     return Outcome(
-        held(all(row[-1] > 0.1 for row in rows[:2])),
+        plain_verdict(all(row[-1] > 0.1 for row in rows[:2])),
         ["model", "layers", "first", "middle", "last", "slope per layer"],
         rows,
         "It is 1 + q at every depth, with q what the branch writes: 3/2 behind the network of the "
@@ -78,13 +87,13 @@ def variance_at_a_post_norm() -> Outcome:
 
 
 @cache
-def gradients(placement: str, layers: int, seed: int, last_norm: bool = True) -> Gradients:
+def gradient_norms(placement: str, layers: int, seed: int, last_norm: bool = True) -> Gradients:
     model, inputs = theory.build(placement, WIDTH, layers, seed, SHAPE)
     if not last_norm:
         model.norm = model.layers[-1].stream = nn.Identity()
-    found = measured((model, inputs), "gradients").gradients
-    assert found is not None
-    return found
+    gradients = measure_model((model, inputs), "gradients").gradients
+    assert gradients is not None
+    return gradients
 
 
 @claim(
@@ -98,21 +107,25 @@ def gradients(placement: str, layers: int, seed: int, last_norm: bool = True) ->
 def deep_post_norm() -> Outcome:
     tried = {
         (f"{placement}-norm", "with" if last_norm else "without"): [
-            gradients(placement, DEEP, seed, last_norm) for seed in range(SEEDS)
+            gradient_norms(placement, DEEP, seed, last_norm) for seed in range(SEEDS)
         ]
         for placement in ("pre", "post")
         for last_norm in (True, False)
     }
-    tried["post-norm, MLPs", "with"] = [measured(post_norm.build(), "gradients").gradients]
+    tried["post-norm, MLPs", "with"] = [measure_model(post_norm.build(), "gradients").gradients]
     rows, post = [], []
-    for names, found in tried.items():
-        rates = [g.trends["layers"].rate for g in found]
+    for names, runs in tried.items():
+        rates = [g.trends["layers"].rate for g in runs]
         rows.append(
-            [*names, spread([g.ratio_last_first or math.nan for g in found]), spread(rates)]
+            [
+                *names,
+                format_range([g.ratio_last_first or math.nan for g in runs]),
+                format_range(rates),
+            ]
         )
         post += rates if names[0] != "pre-norm" else []
     return Outcome(
-        held(min(post) > 1.05),
+        plain_verdict(min(post) > 1.05),
         ["placement", "last norm", "gradient of the last add / first add", "factor per layer"],
         rows,
         f"It is flat: over {DEEP} layers first and last add differ by less than a factor of three. "
@@ -135,14 +148,14 @@ def slopes_in_depth() -> Outcome:
     for placement in ("pre", "post"):
         norms = []
         for layers in DEPTHS:
-            found = [gradients(placement, layers, seed) for seed in range(SEEDS)]
-            shares = [g.global_norm * g.groups[f"layers.{layers - 1}"] ** 0.5 for g in found]
+            runs = [gradient_norms(placement, layers, seed) for seed in range(SEEDS)]
+            shares = [g.global_norm * g.groups[f"layers.{layers - 1}"] ** 0.5 for g in runs]
             norms.append(float(np.mean(shares)))
         slope = np.polyfit(np.log(DEPTHS), np.log(norms), 1)[0]
         rows.append([f"{placement}-norm", *norms, slope])
     pre, post = (row[-1] for row in rows)
     return Outcome(
-        held(abs(pre + 0.5) < 0.1 and abs(post) < 0.1),
+        plain_verdict(abs(pre + 0.5) < 0.1 and abs(post) < 0.1),
         ["placement", *(f"L = {depth}" for depth in DEPTHS), "slope"],
         rows,
         "The exact statement is that it goes as one over the size of the stream, 1/sqrt(q_L): "

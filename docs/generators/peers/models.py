@@ -78,15 +78,15 @@ class Case:
 
     def true_sums(self, model: nn.Module) -> dict[str, list[torch.Tensor]]:
         """What every residual add gives, per layer, by plain forward hooks."""
-        found: dict[str, list[torch.Tensor]] = {}
+        sums_by_layer: dict[str, list[torch.Tensor]] = {}
         with ExitStack() as hooks, torch.no_grad():
             for layer, sums in self.layers(model):
-                found[layer] = []
+                sums_by_layer[layer] = []
                 for path, side in sums:
                     module = model.get_submodule(f"{layer}.{path}".rstrip("."))
-                    hooks.callback(_hook(module, side, found[layer]).remove)
+                    hooks.callback(_hook(module, side, sums_by_layer[layer]).remove)
             model(**self.inputs())
-        return found
+        return sums_by_layer
 
 
 def _hook(module: nn.Module, side: str, into: list[torch.Tensor]) -> Any:

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from claimed.claim import Outcome, claim
+from docs.generators.claims.claim import Outcome, claim
 from sample_models.norms import sqrt_rms, two_pass_ln
 
 WIDTHS = (512, 768, 4096)
@@ -39,7 +39,7 @@ def faster_by_half() -> Outcome:
             ),
         }
         for name, (layer, rms) in pairs.items():
-            of_layer, of_rms = _times(layer, rms)
+            of_layer, of_rms = _time_norms(layer, rms)
             rows.append([width, name, 1e3 * of_layer, 1e3 * of_rms, 100 * (1 - of_rms / of_layer)])
     return Outcome(
         "no fixed saving can be claimed",
@@ -54,7 +54,7 @@ def faster_by_half() -> Outcome:
 
 
 @torch.no_grad()
-def _times(first: Callable[[], Tensor], second: Callable[[], Tensor]) -> tuple[float, float]:
+def _time_norms(first: Callable[[], Tensor], second: Callable[[], Tensor]) -> tuple[float, float]:
     """The least seconds of each; they take turns, so that what disturbs one disturbs the other."""
     took: tuple[list[float], list[float]] = ([], [])
     for _ in range(RUNS):

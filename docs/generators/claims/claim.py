@@ -21,7 +21,7 @@ class Outcome:
     head: Sequence[str]
     rows: Sequence[Sequence[Any]]
     """Numbers and words under `head`."""
-    found: str
+    conclusion: str
 
 
 @dataclass(frozen=True)
@@ -44,25 +44,25 @@ def claim(statement: str, *, source: str, how: str) -> Callable[[Callable[[], Ou
     return lambda measure: Claim(statement, source, " ".join(how.split()), measure)
 
 
-def held(is_so: bool) -> str:
+def plain_verdict(is_so: bool) -> str:
     """The verdict on a plain statement."""
     return HELD if is_so else FAILED
 
 
-def holds_if(condition: str, *, with_it: bool, without: bool) -> str:
+def conditional_verdict(condition: str, *, with_it: bool, without: bool) -> str:
     """The verdict on a statement that was tried with the condition and without it."""
     if with_it and not without:
         return f"holds only if {condition}"
-    return held(with_it and without)
+    return plain_verdict(with_it and without)
 
 
-def measured(built: tuple[Any, Any], *what: str) -> Measurements:
+def measure_model(built: tuple[Any, Any], *what: str) -> Measurements:
     """What normdiag measures of (model, inputs)."""
     model, inputs = built
     return normdiag.inspect(model, inputs=inputs, measure=what).measurements
 
 
-def text(value: Any) -> str:
+def format_cell(value: Any) -> str:
     """Three digits of a number; words as they are."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
@@ -71,9 +71,9 @@ def text(value: Any) -> str:
     return f"{value:.3g}"
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """A Markdown table."""
-    lines = [head, ["---"] * len(head), *([text(cell) for cell in row] for row in rows)]
+    lines = [head, ["---"] * len(head), *([format_cell(cell) for cell in row] for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
@@ -83,13 +83,13 @@ def section(number: int, claim: Claim, outcome: Outcome) -> str:
     return "\n".join(
         [
             f"\n## {number}. {claim.statement}\n",
-            _filled(f"**{verdict}.** Source: {claim.source}.\n"),
-            _filled(outcome.found),
-            table(outcome.head, outcome.rows),
-            _filled(f"Measured: {claim.how}"),
+            _fill_paragraph(f"**{verdict}.** Source: {claim.source}.\n"),
+            _fill_paragraph(outcome.conclusion),
+            markdown_table(outcome.head, outcome.rows),
+            _fill_paragraph(f"Measured: {claim.how}"),
         ]
     )
 
 
-def _filled(paragraph: str) -> str:
+def _fill_paragraph(paragraph: str) -> str:
     return fill(paragraph, 100, break_long_words=False, break_on_hyphens=False) + "\n"

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from claimed.claim import Outcome, claim, holds_if, measured
+from docs.generators.claims.claim import Outcome, claim, conditional_verdict, measure_model
 from sample_models import pre_norm, theory
 
 WIDTH, SHAPE = 192, (4, 16)
@@ -26,10 +26,10 @@ def linear_part() -> Outcome:
     rows = []
     for name, function in (("sigmoid", torch.sigmoid), ("tanh", torch.tanh)):
         for gain in (1, 2, 4):
-            left = _curved(gain * y, function(gain * y))
+            left = _nonlinear_part(gain * y, function(gain * y))
             rows.append([name, gain, left, float((gain * y.abs() > 1).double().mean())])
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "the function is a sigmoid and the gain is about 1",
             with_it=rows[0][2] < 0.02,
             without=all(row[2] < 0.02 for row in rows),
@@ -43,7 +43,7 @@ def linear_part() -> Outcome:
     )
 
 
-def _curved(y: Tensor, f: Tensor) -> float:
+def _nonlinear_part(y: Tensor, f: Tensor) -> float:
     return 1 - float(np.corrcoef(y.numpy(), f.numpy())[0, 1] ** 2)
 
 
@@ -56,7 +56,7 @@ def _curved(y: Tensor, f: Tensor) -> float:
 )
 def head_and_stream() -> Outcome:
     rows = [
-        [name, layers, *_sizes(placement, layers, final_norm)]
+        [name, layers, *_output_sizes(placement, layers, final_norm)]
         for layers in (12, 48)
         for name, placement, final_norm in (
             ("pre-norm, final norm", "pre", True),
@@ -66,7 +66,7 @@ def head_and_stream() -> Outcome:
     ]
     grown = {row[0]: row for row in rows}
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "no norm stands between them",
             with_it=grown["pre-norm, no final norm"][4] > 2,
             without=grown["pre-norm, final norm"][4] > 2,
@@ -79,14 +79,14 @@ def head_and_stream() -> Outcome:
     )
 
 
-def _sizes(placement: str, layers: int, final_norm: bool) -> tuple[float, float, float]:
+def _output_sizes(placement: str, layers: int, final_norm: bool) -> tuple[float, float, float]:
     model, inputs = theory.build(placement, WIDTH, layers, 0, SHAPE)
     if not final_norm:
         model.norm = nn.Identity()
-    seen = measured((model, inputs), "stream")
+    measurements = measure_model((model, inputs), "stream")
     with torch.no_grad():
         logits = float(model(inputs).square().mean().sqrt())
-    return list(seen.stream.values())[-1].rms.out, seen.head_input.rms, logits
+    return list(measurements.stream.values())[-1].rms.out, measurements.head_input.rms, logits
 
 
 CLAIMS = (linear_part, head_and_stream)

@@ -6,7 +6,13 @@ from functools import cache
 
 import numpy as np
 
-from claimed.claim import Outcome, claim, held, holds_if, measured
+from docs.generators.claims.claim import (
+    Outcome,
+    claim,
+    conditional_verdict,
+    measure_model,
+    plain_verdict,
+)
 from normdiag.evidence.stream import AddMeasurement
 from sample_models import pre_norm, scaled_branch, shrinking_gain, theory
 
@@ -16,16 +22,16 @@ _PRE = "`sample_models/pre_norm.py`, L adds of linear branches, width 64, seed 0
 _PERI = "the stack of `sample_models/theory.py` with Peri-LN, L adds, width 192, seed 0"
 
 
-def adds(built: tuple[object, object]) -> list[AddMeasurement]:
-    return list(measured(built, "stream").stream.values())
+def measure_adds(built: tuple[object, object]) -> list[AddMeasurement]:
+    return list(measure_model(built, "stream").stream.values())
 
 
 @cache
-def of_depth(model: str, depth: int) -> list[AddMeasurement]:
+def build_stack(model: str, depth: int) -> list[AddMeasurement]:
     """The adds of a stack of `depth` adds."""
     if model == "pre-norm":
-        return adds(pre_norm.build(layers=depth))
-    return adds(theory.build("peri", 192, depth // 2, 0, SHAPE))
+        return measure_adds(pre_norm.build(layers=depth))
+    return measure_adds(theory.build("peri", 192, depth // 2, 0, SHAPE))
 
 
 @claim(
@@ -43,16 +49,16 @@ def additive_growth() -> Outcome:
     }
     rows, straight = [], []
     for name, built in models.items():
-        seen = measured(built, "stream")
-        (growth,) = seen.growth.values()
-        q = np.array([add.rms.out**2 for add in seen.stream.values()])
+        measurements = measure_model(built, "stream")
+        (growth,) = measurements.growth.values()
+        q = np.array([add.rms.out**2 for add in measurements.stream.values()])
         depth, late = np.arange(1, len(q) + 1), slice(len(q) // 2, None)
         exponent = np.polyfit(np.log(depth[late]), np.log(q[late]) / 2, 1)[0]
         fit = np.corrcoef(depth, q)[0, 1] ** 2
         straight.append(fit > 0.98 and abs(exponent - 0.5) < 0.1)
         rows.append([name, len(q), growth.law, growth.confidence, q[-1], fit, exponent])
     return Outcome(
-        held(all(straight)),
+        plain_verdict(all(straight)),
         [
             "model",
             "adds",
@@ -79,14 +85,14 @@ def additive_growth() -> Outcome:
 def tenfold_at_a_hundred() -> Outcome:
     rows = []
     for model in ("pre-norm", "Peri-LN"):
-        each = of_depth(model, 100)
+        each = build_stack(model, 100)
         write = each[0].rms.branch / each[0].rms.skip
         rows.append(
             [model, write, each[-1].rms.out / each[0].rms.skip, (1 + 100 * write**2) ** 0.5]
         )
     small, unit = rows
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "one branch writes as much as the embedding holds",
             with_it=abs(unit[2] / 10 - 1) < 0.1,
             without=abs(small[2] / 10 - 1) < 0.1,
@@ -108,7 +114,7 @@ def tenfold_at_a_hundred() -> Outcome:
 def share_of_a_block() -> Outcome:
     rows = []
     for model in ("pre-norm", "Peri-LN"):
-        last = [of_depth(model, depth)[-1] for depth in DEPTHS]
+        last = [build_stack(model, depth)[-1] for depth in DEPTHS]
         ratio = [add.update_ratio.mean for add in last]
         energy = [add.contribution.energy for add in last]
         slopes = [np.polyfit(np.log(DEPTHS), np.log(y), 1)[0] for y in (ratio, energy)]
@@ -117,7 +123,7 @@ def share_of_a_block() -> Outcome:
             [model, "share of the energy", *energy, slopes[1]],
         ]
     return Outcome(
-        held(all(abs(row[-1] + 0.5) < 0.1 for row in rows if row[1] == "update ratio")),
+        plain_verdict(all(abs(row[-1] + 0.5) < 0.1 for row in rows if row[1] == "update ratio")),
         ["model", "of the last block", *(f"L = {depth}" for depth in DEPTHS), "slope"],
         rows,
         "The length of the last write over that of the stream falls as 1/sqrt(L); the share of "
@@ -138,7 +144,7 @@ def scaled_branches() -> Outcome:
         ("all by 1/sqrt(48)", scaled_branch.build()),
         ("the l-th by 0.8^l", shrinking_gain.build()),
     ):
-        each = adds(built)
+        each = measure_adds(built)
         written = [add.rms.branch**2 for add in each]
         step = (written[-1] / written[0]) ** (1 / (len(each) - 1))
         rows.append(
@@ -146,7 +152,7 @@ def scaled_branches() -> Outcome:
         )
     constant, shrinking = rows
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "the scale itself shrinks by a factor per block",
             with_it=abs(shrinking[1] - 0.64) < 0.02,
             without=abs(constant[1] - 1) > 0.02,
@@ -180,11 +186,11 @@ def shrinking_gains() -> Outcome:
         ("gain 1/sqrt(l)", theory.build("lns", 192, 48, 0, SHAPE)),
         ("gain 0.8^l", shrinking_gain.build()),
     ):
-        each = adds(built)
+        each = measure_adds(built)
         late = sum(add.contribution.energy for add in each[len(each) // 2 :])
         rows.append([name, late, each[-1].update_ratio.mean])
     return Outcome(
-        held(rows[0][1] > 2 * rows[1][1] and rows[1][1] > 2 * rows[2][1]),
+        plain_verdict(rows[0][1] > 2 * rows[1][1] and rows[1][1] > 2 * rows[2][1]),
         ["gains", "energy from the later half", "last update ratio"],
         rows,
         "With equal gains the later half writes half of what is there at the end. Gains of "

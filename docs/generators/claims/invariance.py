@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 import normdiag
-from claimed.claim import Outcome, claim, holds_if, measured
+from docs.generators.claims.claim import Outcome, claim, conditional_verdict, measure_model
 from sample_models import pre_norm, theory
 
 SCALES = (0.0001, 0.01, 0.1, 1, 10, 100)
@@ -26,10 +26,10 @@ WEIGHT, NORM = "layers.6.network.inner.down.weight", "layers.6.network.write"
     over that at lambda = 1; `eps_share` of the norm behind, median over tokens.""",
 )
 def scale_free_weight() -> Outcome:
-    plain, unit, _ = _scaled(1.0)
+    plain, unit, _ = _measure_scaled_weight(1.0)
     rows = []
     for times in SCALES:
-        output, gradient, share = _scaled(times)
+        output, gradient, share = _measure_scaled_weight(times)
         change = float((output - plain).abs().max() / plain.square().mean().sqrt())
         rows.append([times, change, float(times * gradient.norm() / unit.norm()), share])
 
@@ -37,7 +37,7 @@ def scale_free_weight() -> Outcome:
         return row[1] < 0.02 and abs(row[2] - 1) < 0.02
 
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "the variance of lambda W x stays far above epsilon",
             with_it=all(is_free(row) for row in rows if row[3] < 0.01),
             without=all(is_free(row) for row in rows),
@@ -50,19 +50,19 @@ def scale_free_weight() -> Outcome:
     )
 
 
-def _scaled(times: float) -> tuple[Tensor, Tensor, float]:
+def _measure_scaled_weight(times: float) -> tuple[Tensor, Tensor, float]:
     """Output, gradient of W, and epsilon's share, with W `times` as large."""
     model, inputs = theory.build("output-norm")
     model, inputs = model.double(), inputs.double()
-    seen = measured((model, inputs), "norms").invariances.scale_free
-    assert WEIGHT in {free.weight for free in seen if free.norm == NORM}
+    weights = measure_model((model, inputs), "norms").invariances.scale_invariant_weights
+    assert WEIGHT in {free.weight for free in weights if free.norm == NORM}
     weight = model.get_parameter(WEIGHT)
     with torch.no_grad():
         weight *= times
     output = model(inputs)
     direction = torch.randn(output.shape, generator=torch.Generator().manual_seed(0))
     (gradient,) = torch.autograd.grad((output * direction).sum(), weight)
-    share = measured((model, inputs), "norms").norms[NORM].eps_share.median
+    share = measure_model((model, inputs), "norms").norms[NORM].eps_share.median
     return output.detach(), gradient, share
 
 
@@ -75,14 +75,14 @@ def _scaled(times: float) -> tuple[Tensor, Tensor, float]:
 )
 def constant_vector() -> Outcome:
     model, inputs = pre_norm.build(layers=1)
-    vectors = {"none": torch.zeros(H), **_offsets()}
+    vectors = {"none": torch.zeros(H), **_offset_vectors()}
     rows = []
     for name, vector in vectors.items():
-        seen = measured((model, inputs + vector), "norms").norms["blocks.0.ln1"]
-        rows.append([name, seen.input_var.median, seen.mean_energy])
+        norm = measure_model((model, inputs + vector), "norms").norms["blocks.0.ln1"]
+        rows.append([name, norm.input_var.median, norm.mean_energy])
     base = rows[0][1]
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "the vector is a multiple of the ones vector",
             with_it=abs(rows[1][1] / base - 1) < 1e-5,
             without=all(abs(row[1] / base - 1) < 1e-5 for row in rows),
@@ -95,7 +95,7 @@ def constant_vector() -> Outcome:
     )
 
 
-def _offsets() -> dict[str, Tensor]:
+def _offset_vectors() -> dict[str, Tensor]:
     """Vectors of rms 3."""
     random = torch.randn(H, generator=torch.Generator().manual_seed(1))
     vectors = {
@@ -117,22 +117,23 @@ def common_offset() -> Outcome:
     inputs = torch.randn(2, 16, H, generator=torch.Generator().manual_seed(0))
     rows = []
     for kind, make in (("LayerNorm", nn.LayerNorm), ("RMSNorm", nn.RMSNorm)):
-        for name, vector in _offsets().items():
+        for name, vector in _offset_vectors().items():
             twice = nn.Sequential(make(H), make(H)).eval()
             shares = [
-                n.offset_share for n in measured((twice, inputs + vector), "norms").norms.values()
+                n.offset_share
+                for n in measure_model((twice, inputs + vector), "norms").norms.values()
             ]
             rows.append([kind, name, *shares])
-    for name, vector in _offsets().items():
+    for name, vector in _offset_vectors().items():
         batch = nn.BatchNorm1d(H).train()((inputs + vector).flatten(0, 1)).view_as(inputs)
         one = nn.Sequential(nn.LayerNorm(H)).eval()
         before, after = (
-            next(iter(measured((one, x), "norms").norms.values())).offset_share
+            next(iter(measure_model((one, x), "norms").norms.values())).offset_share
             for x in (inputs + vector, batch.detach())
         )
         rows.append(["BatchNorm, training", name, before, round(after, 9)])
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "the norm is BatchNorm, or the offset is along the ones vector and the norm centres",
             with_it=all(
                 r[3] < 0.1 for r in rows if r[0][0] == "B" or r[:2] == ["LayerNorm", "3 x ones"]
@@ -160,15 +161,15 @@ def centred_inputs() -> Outcome:
     rows = []
     for mean in (0, 0.1, 1, 3, 10):
         x = inputs + mean
-        seen = measured((nn.Sequential(nn.RMSNorm(H)).eval(), x), "norms").norms
+        seen = measure_model((nn.Sequential(nn.RMSNorm(H)).eval(), x), "norms").norms
         energy = next(iter(seen.values())).mean_energy
-        signals = [_signal(norm(H), x) for norm in (nn.LayerNorm, nn.RMSNorm)]
+        signals = [_output_signal(norm(H), x) for norm in (nn.LayerNorm, nn.RMSNorm)]
         rows.append([mean, energy, H * energy, *signals])
     llama = normdiag.inspect("sample_models/tiny_llama", measure=("norms",))
     times_chance = sorted(48 * n.mean_energy for n in llama.measurements.norms.values())
     median, largest = times_chance[8], times_chance[-1]
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "the mean is large beside the deviation, which it is not by chance",
             with_it=rows[-1][4] < 0.2,
             without=abs(rows[0][4] / rows[0][3] - 1) > 0.05 or median > 10,
@@ -189,7 +190,7 @@ def centred_inputs() -> Outcome:
 
 
 @torch.no_grad()
-def _signal(norm: nn.Module, x: Tensor) -> float:
+def _output_signal(norm: nn.Module, x: Tensor) -> float:
     y = norm(x)
     return float((y - y.mean(-1, keepdim=True)).square().mean().sqrt())
 

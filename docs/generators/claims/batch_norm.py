@@ -6,7 +6,7 @@ from functools import cache
 
 import torch
 
-from claimed.claim import Outcome, claim, holds_if, measured
+from docs.generators.claims.claim import Outcome, claim, conditional_verdict, measure_model
 from normdiag.evidence.invariances import KindInvariance
 from sample_models import batch_norm, pre_norm, rms_pre_norm
 
@@ -17,11 +17,11 @@ _EVAL = "the same, eval mode"
 
 
 @cache
-def kinds() -> dict[str, KindInvariance]:
-    found = {}
+def norm_kinds() -> dict[str, KindInvariance]:
+    norms = {}
     for built in (batch_norm.build(), pre_norm.build(layers=2), rms_pre_norm.build()):
-        found |= measured(built, "norms").invariances.kinds
-    return found
+        norms |= measure_model(built, "norms").invariances.kinds
+    return norms
 
 
 @claim(
@@ -32,22 +32,25 @@ def kinds() -> dict[str, KindInvariance]:
     energy for one sequence of 16 tokens in train mode, over that in eval mode.""",
 )
 def batch_of_one() -> Outcome:
-    seen = kinds()
+    kinds = norm_kinds()
     model, inputs = batch_norm.build()
     norm, one = model.blocks[0].bn, inputs[:1]
     with torch.no_grad():
         in_eval = norm(one).square().mean()
         sequence = float(norm.train()(one).square().mean() / in_eval)
-    rows = [["-" if k.single is None else k.single, "-", k.mode] for k in seen.values()]
+    rows = [
+        ["-" if k.batch_size_one is None else k.batch_size_one, "-", k.train_vs_eval]
+        for k in kinds.values()
+    ]
     rows[0][1] = sequence
     return Outcome(
-        holds_if(
+        conditional_verdict(
             "it is in train mode and the one sequence has one position",
             with_it=rows[0][0] == 0,
             without=sequence < 0.01,
         ),
         ["norm", "energy of one token, training", "of one sequence", "eval mode to train mode"],
-        [[kind, *row] for kind, row in zip(seen, rows, strict=True)],
+        [[kind, *row] for kind, row in zip(kinds, rows, strict=True)],
         "A single value less its own mean is 0: training on one token, all that is left is the "
         "bias (torch refuses). Over the positions of one sequence there is a variance, though not "
         "that of other sequences. In eval mode BatchNorm is a fixed affine map and needs no "
@@ -67,10 +70,12 @@ def zero_padding() -> Outcome:
     model, inputs = batch_norm.build()
     padded = model(torch.cat([inputs, torch.zeros_like(inputs)], 1))[:, : inputs.shape[1]]
     in_eval = float((padded - model(inputs)).abs().max())
-    rows = [[kind, k.padding, "-"] for kind, k in kinds().items()]
+    rows = [[kind, k.padding, "-"] for kind, k in norm_kinds().items()]
     rows[0][2] = round(in_eval, 5)
     return Outcome(
-        holds_if("it is in train mode", with_it=rows[0][1] > 0.05, without=in_eval > 1e-5),
+        conditional_verdict(
+            "it is in train mode", with_it=rows[0][1] > 0.05, without=in_eval > 1e-5
+        ),
         ["norm", "change with padding, training", _EVAL],
         rows,
         "Zeros are counted as values: they draw the mean towards 0 and halve the variance, for "
@@ -90,10 +95,12 @@ def leaks_between_sequences() -> Outcome:
     model, inputs = batch_norm.build()
     other = torch.cat([inputs[:1], 3 * inputs[1:].roll(1, -1) + 1])
     in_eval = float((model(other)[0] - model(inputs)[0]).abs().max())
-    rows = [[kind, k.batch, "-"] for kind, k in kinds().items()]
+    rows = [[kind, k.batch, "-"] for kind, k in norm_kinds().items()]
     rows[0][2] = round(in_eval, 5)
     return Outcome(
-        holds_if("it is in train mode", with_it=rows[0][1] > 0.05, without=in_eval > 1e-5),
+        conditional_verdict(
+            "it is in train mode", with_it=rows[0][1] > 0.05, without=in_eval > 1e-5
+        ),
         ["norm", "change with another neighbour, training", _EVAL],
         rows,
         "One sequence's mean and variance enter the other's output, so gradients flow between "

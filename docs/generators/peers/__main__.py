@@ -1,10 +1,10 @@
 """Run normdiag and three other tools on ten tiny models, and write down what each of them says.
 
 pip install torchlens nnsight transformer-lens     # beside normdiag, in an environment of its own
-python docs/compare_peers.py > docs/comparison.md
+python -m docs.generators.peers > docs/comparison.md
 
 Each tool runs in a process of its own, since some of them patch torch. What is true of the models
-is read in their source (`peers/cases.py`) and taken by plain forward hooks.
+is read in their source (`models.py`) and taken by plain forward hooks.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from datetime import date
 from importlib.metadata import version
 
 TOOLS = {
-    "normdiag": "of_normdiag",
-    "TransformerLens": "of_transformerlens",
-    "nnsight": "of_nnsight",
-    "torchlens": "of_torchlens",
+    "normdiag": "ask_normdiag",
+    "TransformerLens": "ask_transformerlens",
+    "nnsight": "ask_nnsight",
+    "torchlens": "ask_torchlens",
 }
 Row = dict[str, object]
 
 HEAD = """\
 # Residual adds and norms: what four tools say of ten models
 
-Made by `python docs/compare_peers.py` on {date}, on a CPU, with
+Made by `python -m docs.generators.peers` on {date}, on a CPU, with
 {versions}.
 
 The models are transformers' own classes, with {layers} layers of width 32 (T5: {layers} in each
@@ -75,65 +75,74 @@ nnsight and torchlens give no list of norms and no placement.
 """
 
 
-def ask(tool: str) -> list[Row]:
+def ask_all_models(tool: str) -> list[Row]:
     """Every case put to one tool, in this process. A tool that raises is quoted."""
-    from peers.cases import CASES
+    from docs.generators.peers.models import CASES
 
-    reader = importlib.import_module(f"peers.{TOOLS[tool]}")
+    reader = importlib.import_module(f"docs.generators.peers.{TOOLS[tool]}")
     rows = []
     for case in CASES:
         try:
-            said = asdict(reader.ask(case))
+            answer = asdict(reader.ask_tool(case))
         except Exception as error:
             lines = str(error).splitlines() or [""]
-            said = {"found": 0, "refusal": f"{type(error).__name__}: {lines[0]}"}
-        rows.append(said)
+            answer = {"true_sums": 0, "refusal": f"{type(error).__name__}: {lines[0]}"}
+        rows.append(answer)
     return rows
 
 
-def elsewhere(tool: str) -> list[Row]:
-    """As `ask`, in a process of its own."""
+def ask_in_process(tool: str) -> list[Row]:
+    """As `ask_all_models`, in a process of its own."""
     quiet = os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
-        [sys.executable, __file__, tool], stdout=subprocess.PIPE, env=quiet, check=True, text=True
+        [sys.executable, "-m", "docs.generators.peers", tool],
+        stdout=subprocess.PIPE,
+        env=quiet,
+        check=True,
+        text=True,
     )
     rows: list[Row] = json.loads(done.stdout.splitlines()[-1])
     return rows
 
 
-def adds(said: Row, wanted: int) -> str:
+def format_adds(answer: Row, wanted: int) -> str:
     """`5 of 6, +1; 1e-07`."""
-    if not said["found"] and said.get("refusal"):
+    if not answer["true_sums"] and answer.get("refusal"):
         return "none (*)"
-    extra = f", +{said['extra']}" if said.get("extra") else ""
-    identity = said.get("identity")
+    extra = f", +{answer['extra']}" if answer.get("extra") else ""
+    identity = answer.get("identity")
     off = "" if identity is None else "; 0" if identity == 0 else f"; {identity:.1g}"
-    return f"{said['found']} of {wanted}{extra}{off}{' (*)' if said.get('refusal') else ''}"
+    return f"{answer['true_sums']} of {wanted}{extra}{off}{' (*)' if answer.get('refusal') else ''}"
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
+def markdown_table(head: list[str], rows: list[list[str]]) -> str:
     """A Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def page(said: dict[str, list[Row]]) -> str:
+def comparison_page(answers: dict[str, list[Row]]) -> str:
     """The whole page."""
-    from peers.cases import CASES, LAYERS
+    from docs.generators.peers.models import CASES, LAYERS
 
     counts = [sum(map(len, case.true_sums(case.build()).values())) for case in CASES]
-    packages = [importlib.import_module(f"peers.{m}").PACKAGE for m in TOOLS.values()]
+    packages = [
+        importlib.import_module(f"docs.generators.peers.{m}").PACKAGE for m in TOOLS.values()
+    ]
     versions = ", ".join(f"{p} {version(p)}" for p in [*packages, "transformers", "torch"])
     head = HEAD.format(date=date.today().isoformat(), versions=versions, layers=LAYERS)
-    cells = {tool: [adds(*pair) for pair in zip(said[tool], counts, strict=True)] for tool in TOOLS}
+    cells = {
+        tool: [format_adds(*pair) for pair in zip(answers[tool], counts, strict=True)]
+        for tool in TOOLS
+    }
     parts = [
         head,
-        table(
+        markdown_table(
             ["type", *TOOLS],
             [[f"`{c.name}`", *(cells[t][i] for t in TOOLS)] for i, c in enumerate(CASES)],
         ),
         "\n(*) see the tool's own words below.\n\n## Norms and placement\n\n",
-        table(
+        markdown_table(
             ["type", "placement in the source", "normdiag", "norms TransformerLens names"],
             [
                 [
@@ -143,49 +152,49 @@ def page(said: dict[str, list[Row]]) -> str:
                     str(theirs.get("norms") or "-"),
                 ]
                 for case, ours, theirs in zip(
-                    CASES, said["normdiag"], said["TransformerLens"], strict=True
+                    CASES, answers["normdiag"], answers["TransformerLens"], strict=True
                 )
             ],
         ),
         NOTES,
         "\n## How the sums of the second layer are called\n\n",
-        *names(said),
+        *table_of_names(answers),
         "\n## In the tools' own words, where they give nothing or not all\n\n",
-        *refusals(said),
+        *list_refusals(answers),
     ]
     return "".join(parts)
 
 
-def names(said: dict[str, list[Row]]) -> list[str]:
+def table_of_names(answers: dict[str, list[Row]]) -> list[str]:
     """One table: type by tool."""
-    from peers.cases import CASES
+    from docs.generators.peers.models import CASES
 
     rows = [
-        [f"`{case.name}`", *(_code(str(said[t][i].get("names") or "")) for t in TOOLS)]
+        [f"`{case.name}`", *(_code_spans(str(answers[t][i].get("names") or "")) for t in TOOLS)]
         for i, case in enumerate(CASES)
     ]
-    return [table(["type", *TOOLS], rows)]
+    return [markdown_table(["type", *TOOLS], rows)]
 
 
-def refusals(said: dict[str, list[Row]]) -> list[str]:
+def list_refusals(answers: dict[str, list[Row]]) -> list[str]:
     """One line per tool and type."""
-    from peers.cases import CASES
+    from docs.generators.peers.models import CASES
 
     return [
         f"* {tool}, `{case.name}`: {row['refusal']}\n"
         for tool in TOOLS
-        for case, row in zip(CASES, said[tool], strict=True)
+        for case, row in zip(CASES, answers[tool], strict=True)
         if row.get("refusal")
     ]
 
 
-def _code(listed: str) -> str:
+def _code_spans(listed: str) -> str:
     return ", ".join(f"`{name}`" for name in listed.split(", ")) if listed else "-"
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if len(sys.argv) == 1:
-        print(page({tool: elsewhere(tool) for tool in TOOLS}), end="")
+        print(comparison_page({tool: ask_in_process(tool) for tool in TOOLS}), end="")
     else:
-        print(json.dumps(ask(sys.argv[1])))
+        print(json.dumps(ask_all_models(sys.argv[1])))
