@@ -20,11 +20,12 @@ OWNED = ("rules",)
 
 def pages() -> dict[Path, str]:
     """Every generated page: its path below `docs/` -> its text."""
-    rules = {Path("rules", f"{rule.name}.md"): page.page(rule) for rule in RULES}
+    rules = {Path("rules", f"{rule.name}.md"): page.format_rule_page(rule) for rule in RULES}
     return {
         **rules,
-        Path("rules", "index.md"): page.index(RULES),
-        Path("reference", "cli.md"): reference.markdown(),
+        Path("rules", "index.md"): page.format_rule_index(RULES),
+        Path("reference", "cli.md"): reference.format_command_line_page(),
+        Path("reference", "configuration.md"): reference.format_settings_page(),
     }
 
 

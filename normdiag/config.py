@@ -29,14 +29,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from normdiag.errors import UsageError
+from normdiag.gate_options import CheckOptions
 from normdiag.option_group import DeclaredOption, declared_options
-from normdiag.options import (
-    CheckOptions,
-    InputOptions,
-    JudgingOptions,
-    LoadingOptions,
-    MeasuringOptions,
-)
+from normdiag.options import InputOptions, JudgingOptions, LoadingOptions, MeasuringOptions
 
 T = TypeVar("T")
 

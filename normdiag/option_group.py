@@ -87,6 +87,15 @@ class DeclaredOption:
         flag = self.option.flag
         return f"--{self.name.replace('_', '-')}" if flag is None else flag
 
+    @property
+    def help_with_default(self) -> str:
+        """Return the help, with the default where the help does not state it and it is a value."""
+        text, default = self.option.help, self.default
+        is_value = isinstance(default, str | int | float) and not isinstance(default, bool)
+        if not is_value or "Default:" in text:
+            return text
+        return f"{text} Default: {f'{default:g}' if isinstance(default, float) else default}."
+
 
 def declared_options(group: type[OptionGroup]) -> tuple[DeclaredOption, ...]:
     """List the options of `group` in the order of its fields."""

@@ -1,4 +1,4 @@
-"""All options, each declared once: loading, inputs, measuring, judging, and the gate of a command.
+"""The options of a diagnosis, each declared once: loading, inputs, measuring and judging.
 
 Python callers pass the fields of `Options` to `normdiag.inspect`, `trace` and `compare`. The
 command line and the settings file are generated from the same declarations, so a new option is one
@@ -11,10 +11,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar
 
 from normdiag.errors import UsageError
-from normdiag.findings import FailOn
 from normdiag.measures import DEFAULT_MEASURES, GROUPS, NONE, ONE_PASS_MEASURES, parse_measures
 from normdiag.option_group import Option, OptionGroup
 
@@ -248,57 +247,3 @@ class Options(JudgingOptions, MeasuringOptions, InputOptions, LoadingOptions):
 
     command: str | None = None
     """The command line that the report states."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GateOptions(OptionGroup):
-    """When the command line fails."""
-
-    heading: ClassVar[str] = "Gate"
-
-    fail_on: Annotated[
-        FailOn,
-        Option(
-            choices=get_args(FailOn),
-            help="Exit 1 from this severity on. Default: error for check, else never.",
-            in_settings=True,
-        ),
-    ] = "never"
-    require_complete: Annotated[
-        bool, Option(help="Exit 4 if a rule lacks its evidence.", in_settings=True)
-    ] = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckOptions(GateOptions):
-    """When `check` fails, beside what every command can fail on."""
-
-    baseline: Annotated[
-        Path | None,
-        Option(metavar="FILE", help="Fail only on findings new or worse than in this report."),
-    ] = None
-    max: Annotated[
-        Mapping[str, float],
-        Option(
-            metavar="PATH=N",
-            help="Fail if a number of the report is above N. May be repeated.",
-            in_settings=True,
-        ),
-    ] = field(default_factory=dict)
-    min: Annotated[
-        Mapping[str, float],
-        Option(
-            metavar="PATH=N",
-            help="Fail if a number of the report is below N. May be repeated.",
-            in_settings=True,
-        ),
-    ] = field(default_factory=dict)
-    margin: Annotated[
-        float,
-        Option(
-            metavar="SHARE",
-            help="Relative change from which a finding counts as worse.",
-            at_least=0,
-            in_settings=True,
-        ),
-    ] = 0.1

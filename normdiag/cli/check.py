@@ -40,7 +40,7 @@ def check(
     )
     from normdiag.cli.output import deliver_report, deliver_series, require_writable
     from normdiag.cli.target_checks import TargetChecker
-    from normdiag.options import CheckOptions
+    from normdiag.gate_options import CheckOptions
     from normdiag.report.series import Series
 
     require_writable(output)

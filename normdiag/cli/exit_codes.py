@@ -8,7 +8,7 @@ import typer
 
 from normdiag.errors import ExitCode, IncompleteError
 from normdiag.findings import SEVERITIES
-from normdiag.options import GateOptions
+from normdiag.gate_options import GateOptions
 from normdiag.report.gate import gate_exit_code, missing_evidence
 from normdiag.report.report import Report
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from normdiag.options import CheckOptions, JudgingOptions
+from normdiag.gate_options import CheckOptions
+from normdiag.options import JudgingOptions
 from normdiag.report.bounds import Bound
 from normdiag.report.check import IgnoredRule
 from normdiag.report.gate import Gate

@@ -17,8 +17,9 @@ from normdiag.cli.option_groups import OptionValues, parse_values
 from normdiag.cli.options import SECOND_TARGET
 from normdiag.config import Settings
 from normdiag.errors import UsageError
+from normdiag.gate_options import GateOptions
 from normdiag.option_group import OptionGroup, declared_options
-from normdiag.options import GateOptions, JudgingOptions, Options
+from normdiag.options import JudgingOptions, Options
 from normdiag.rules import registry
 from normdiag.rules.thresholds import resolve_thresholds
 

@@ -163,20 +163,9 @@ def _typer_parameter(declared: DeclaredOption) -> Parameter:
             typer.Option(
                 *names,
                 metavar=None if is_flag else option.metavar or "|".join(option.choices),
-                help=_describe_option(declared),
+                help=declared.help_with_default,
                 rich_help_panel=declared.heading,
                 show_default=False,
             ),
         ],
     )
-
-
-def _describe_option(declared: DeclaredOption) -> str:
-    text, default = declared.option.help, declared.default
-    if (
-        "Default:" in text
-        or isinstance(default, bool)
-        or not isinstance(default, str | int | float)
-    ):
-        return text
-    return f"{text} Default: {default:{'g' if isinstance(default, float) else ''}}."

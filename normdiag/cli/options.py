@@ -9,15 +9,9 @@ from typing import Annotated, ClassVar
 import typer
 
 from normdiag.cli.option_groups import ExpandedOptions, OptionValues, expand_groups
+from normdiag.gate_options import CheckOptions, GateOptions
 from normdiag.option_group import Option, OptionGroup, declared_options
-from normdiag.options import (
-    CheckOptions,
-    GateOptions,
-    InputOptions,
-    JudgingOptions,
-    LoadingOptions,
-    MeasuringOptions,
-)
+from normdiag.options import InputOptions, JudgingOptions, LoadingOptions, MeasuringOptions
 
 FORMATS = ("text", "json", "csv", "markdown", "sarif", "junit", "github")
 

@@ -1,9 +1,7 @@
-"""What the commands that run models share: from targets and options to a report or a comparison."""
+"""Run the pipeline for a command: progress, timings, redirected prints, missing libraries."""
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -11,17 +9,12 @@ from enum import StrEnum
 from normdiag.cli.library_output import redirect_library_output
 from normdiag.cli.progress_bar import show_progress
 from normdiag.cli.timing import report_timings
+from normdiag.cli.trim_malloc import trim_malloc
 from normdiag.errors import LoadError
 from normdiag.options import Options
 from normdiag.progress import NoProgress, Progress
 from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
-
-# Of glibc's malloc.h. By default glibc raises the threshold with every large block that is freed:
-# after a forward it may hold some hundred MB that nothing uses.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_TRIM_THRESHOLD = 32 << 20
-_MMAP_THRESHOLD = 1 << 20
 
 
 class Work(StrEnum):
@@ -48,16 +41,6 @@ def run_comparison(
         from normdiag import pipeline
 
         return pipeline.compare(*pair, options=options, second=second, progress=progress)
-
-
-def trim_malloc() -> None:
-    """Make glibc return freed blocks to the system at once; with another C library do nothing."""
-    if sys.platform != "linux":
-        return
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, _MMAP_THRESHOLD)
-        mallopt(_M_TRIM_THRESHOLD, _TRIM_THRESHOLD)
 
 
 @contextmanager

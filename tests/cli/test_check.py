@@ -113,7 +113,7 @@ class TestBaseline:
             "gone": [],
             "note": None,
         }
-        (standing,) = check["standings"]
+        (standing,) = check["finding_statuses"]
         assert (standing["state"], standing["fails"]) == ("new", True)
 
 
@@ -175,8 +175,8 @@ class TestBounds:
             "bound": "max",
             "limit": 2.0,
             "value": total,
-            "at": "measurements.growth[model.layers].total",
-            "absent": 0,
+            "location": "measurements.growth[model.layers].total",
+            "unmeasured": 0,
             "state": "broken",
             "why": f"measurements.growth[model.layers].total is {total:.4g} and must be at most 2",
         }

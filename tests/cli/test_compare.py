@@ -44,13 +44,13 @@ def test_all_shows_every_add(run, pair):
 
 def test_json_is_what_is_saved(run, pair, folder):
     result = run("compare", *pair, "-f", "json", "--json", "saved.json")
-    found = json.loads(result.stdout)
+    comparison = json.loads(result.stdout)
     assert (folder / "saved.json").read_text(encoding="utf-8") == result.stdout
-    assert found["schema_version"] == "1.0"
-    assert found["basis"] == "summaries"
-    assert [each["kind"] for each in found["differences"]] == ["epsilon"]
-    assert found["parting"] is None
-    assert len(found["stream"]) == 40
+    assert comparison["schema_version"] == "1.0"
+    assert comparison["basis"] == "summaries"
+    assert [each["kind"] for each in comparison["differences"]] == ["epsilon"]
+    assert comparison["first_divergence"] is None
+    assert len(comparison["stream"]) == 40
 
 
 @pytest.mark.parametrize("form", ["text", "json", "markdown"])
@@ -110,8 +110,8 @@ def test_findings_are_judged_afresh(run, pair, folder):
     """What either file says of itself does not count: the rules of now judge both."""
     report = replace(reports.llama(20), findings=(NEW,))
     report.save(folder / "c.json")
-    found = json.loads(run("compare", pair[0], "c.json", "-f", "json").stdout)
-    assert found["changes"] == []
+    comparison = json.loads(run("compare", pair[0], "c.json", "-f", "json").stdout)
+    assert comparison["changes"] == []
 
 
 @pytest.mark.parametrize("form", ["text", "markdown"])

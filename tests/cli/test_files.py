@@ -104,8 +104,8 @@ def test_many_at_once_leave_one_whole_file(saved, folder):
     for each in running:
         _, error = each.communicate(timeout=120)
         assert each.returncode == 0, error
-    found = load_reports("all.json").subject
-    assert found in [REPORTS[name]().subject for name in names]
+    subject = load_reports("all.json").subject
+    assert subject in [REPORTS[name]().subject for name in names]
     assert not list(folder.glob(".normdiag-*"))
 
 

@@ -3,7 +3,7 @@
 import pytest
 from rich.cells import cell_len
 
-from normdiag.cli.reference import commands
+from normdiag.cli.reference import list_commands
 
 COMMANDS = ("inspect", "trace", "check", "compare", "render", "rules", "schema")
 
@@ -41,7 +41,7 @@ def test_options_stand_under_their_headings(run):
     ]
 
 
-@pytest.mark.parametrize(("name", "command"), list(commands()))
+@pytest.mark.parametrize(("name", "command"), list(list_commands()))
 def test_every_option_has_help_and_every_command_examples(name, command):
     assert all(option.help for option in command.params)
     examples = command.help.partition("\b\n")[2].splitlines()

@@ -5,7 +5,8 @@ import pytest
 from normdiag.cli import merge_options
 from normdiag.config import Settings
 from normdiag.errors import UsageError
-from normdiag.options import CheckOptions, GateOptions, Options
+from normdiag.gate_options import CheckOptions, GateOptions
+from normdiag.options import Options
 
 
 def build(settings=None, **typed):

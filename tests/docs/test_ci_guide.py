@@ -22,7 +22,7 @@ import yaml
 
 import normdiag
 from normdiag import config
-from normdiag.report.paths import parse
+from normdiag.report.paths import parse_path
 from normdiag.report.saved import load_reports
 from tests import hostile, reports
 
@@ -221,16 +221,16 @@ def test_the_settings_are_settings(tmp_path: Path) -> None:
     text = block("toml", "By hand")
     assert tomllib.loads(text)
     (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
-    settings = config.find(tmp_path)
-    assert settings.max == {"measurements.growth.total": 3.0}
-    assert settings.ignore["ND304"]
+    settings = config.find_settings(tmp_path)
+    assert settings.values["max"] == {"measurements.growth.total": 3.0}
+    assert settings.ignore_reasons["ND304"]
 
 
 def test_the_paths_lead_somewhere() -> None:
     section = GUIDE.partition("\n## Bounds on numbers\n")[2].partition("\n## ")[0]
     paths = re.findall(r"`(measurements\.[^`]*)`", section)
     assert len(paths) > 6
-    assert [parse(path).text for path in paths] == paths
+    assert [parse_path(path).text for path in paths] == paths
 
 
 def test_several_checkpoints(repository: Repository) -> None:

@@ -8,7 +8,7 @@ import pytest
 SCRIPT = """
 import sys
 from pathlib import Path
-from normdiag.cli.run_pipeline import trim_malloc
+from normdiag.cli.trim_malloc import trim_malloc
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
