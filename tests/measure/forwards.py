@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import nn
 
+from normdiag.evidence.measurements import Measurements
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import Sampling, run
-from normdiag.measure.passes.observer import NormRecord, Wanted
-from normdiag.measure.sites.assembly import Assembly, assemble, measure
-from normdiag.options import MEASURES
+from normdiag.measure.passes.forward import ForwardPass, RowSampling, run_forward
+from normdiag.measure.passes.site_observer import MeasuredQuantities
+from normdiag.measure.sites.samples import NormSample
+from normdiag.measure.sites.site_statistics import SiteStatistics
+from normdiag.measures import DEFAULT_MEASURES, expand_measures
+from normdiag.structure.algebraic_forms import DetectedNorm
 
 
-def seen(model: nn.Module, *args: Any, tokens: int | None = None, **inputs: Any) -> Assembly:
-    """The sites of one forward and what was seen of them."""
+def seen(model: nn.Module, *args: Any, tokens: int | None = None, **inputs: Any) -> SiteStatistics:
+    """The statistics of one forward."""
     first = next(iter((*args, *inputs.values())))
     batch = Batch(args=args, inputs=inputs, rows=tuple(range(len(first))))
-    done = run(model, batch, Wanted(), Sampling(tokens))
-    return assemble([done], [batch.rows])
+    forward = run_forward(model, batch, MeasuredQuantities(), RowSampling(tokens))
+    return SiteStatistics.from_pass(forward, batch.rows)
 
 
-def measured(model: nn.Module, *args: Any, **inputs: Any) -> tuple[Assembly, Any]:
-    """The sites, and the Measurements."""
-    assembly = seen(model, *args, **inputs)
-    return assembly, measure(assembly, MEASURES, lambda: None)
+def accumulate_passes(passes: Sequence[ForwardPass]) -> SiteStatistics:
+    """The statistics of several forwards of one sequence each."""
+    statistics = SiteStatistics()
+    for number, forward in enumerate(passes):
+        statistics.update(forward, (number,))
+    return statistics
 
 
-def norm_record(assembly: Assembly) -> NormRecord:
-    """What was seen of the only norm."""
-    (record,) = [r for records in assembly.norms.values() for r in records]
-    return record
+def measured(model: nn.Module, *args: Any, **inputs: Any) -> tuple[SiteStatistics, Measurements]:
+    """The statistics of one forward and what they compute."""
+    statistics = seen(model, *args, **inputs)
+    return statistics, statistics.compute(expand_measures(DEFAULT_MEASURES))
+
+
+def only_norm(statistics: SiteStatistics) -> tuple[DetectedNorm, NormSample]:
+    """The only norm, and its sampled rows of the only forward."""
+    ((norm, id),) = statistics.sites.norms.items()
+    (sample,) = statistics.norm_samples[id]
+    return norm, sample

@@ -12,16 +12,15 @@ from dataclasses import dataclass, field
 import torch
 
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.observer import AddRecord
-from normdiag.measure.sites.assembly import Assembly
-from normdiag.measure.statistics.rows import Tokens
+from normdiag.measure.sites.samples import AddSample
+from normdiag.measure.sites.site_statistics import SiteStatistics
 
 Place = tuple[int, int, int, int]
 """Pass, sequence in it, position, and which of its token's rows."""
 
 
 @dataclass(slots=True)
-class Kept:
+class SnapshotAdd:
     """The sampled rows of one add, each (rows, features)."""
 
     places: list[Place]
@@ -36,15 +35,15 @@ class Snapshot:
 
     batches: tuple[Batch, ...] = ()
     """What it was run on."""
-    adds: dict[str, Kept] = field(default_factory=dict)
+    adds: dict[str, SnapshotAdd] = field(default_factory=dict)
     gains: dict[str, torch.Tensor] = field(default_factory=dict)
     """Per norm, in float64: (features,)."""
     biases: dict[str, torch.Tensor] = field(default_factory=dict)
 
-    def take(self, assembly: Assembly, batches: tuple[Batch, ...]) -> None:
+    def store(self, assembly: SiteStatistics, batches: tuple[Batch, ...]) -> None:
         """Keep what `assembly` has after `batches` have run."""
         self.batches = batches
-        self.adds = {name: _kept(records) for name, records in assembly.adds.items()}
+        self.adds = {name: _join_samples(samples) for name, samples in assembly.add_samples.items()}
         for norm, name in assembly.sites.norms.items():
             gain, bias = assembly.learned.gain_vector(norm), assembly.learned.bias_vector(norm)
             if gain is not None:
@@ -53,24 +52,14 @@ class Snapshot:
                 self.biases[name] = bias
 
 
-def _kept(records: Sequence[AddRecord]) -> Kept:
-    places = [
-        (number, *place)
-        for number, record in enumerate(records)
-        for place in _places(record.tokens, record.rows)
-    ]
-    skip, branch, out = (
-        torch.cat([rows.detach().cpu() for rows in parts])
-        for parts in zip(*((r.skip_rows, r.branch_rows, r.out_rows) for r in records), strict=True)
+def _join_samples(samples: Sequence[AddSample]) -> SnapshotAdd:
+    return SnapshotAdd(
+        places=[
+            (sample.pass_number, sequence, position, part)
+            for sample in samples
+            for sequence, position, part in sample.places.tolist()
+        ],
+        skip=torch.cat([sample.skip_rows for sample in samples]),
+        branch=torch.cat([sample.branch_rows for sample in samples]),
+        out=torch.cat([sample.out_rows for sample in samples]),
     )
-    return Kept(places, skip, branch, out)
-
-
-def _places(tokens: Tokens, picked: torch.Tensor) -> list[tuple[int, int, int]]:
-    rows = picked.cpu().numpy()
-    sequence, position = tokens.places(rows)
-    if tokens.order == "head":
-        part = rows // max(tokens.positions, 1) % tokens.per_token
-    else:
-        part = rows % tokens.per_token
-    return list(zip(sequence.tolist(), position.tolist(), part.tolist(), strict=True))

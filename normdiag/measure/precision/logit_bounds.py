@@ -14,29 +14,34 @@ import torch
 
 from normdiag.evidence.precision import LogitBound
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.sites.branch_peaks import BranchPeaks
-from normdiag.structure.flow import ScaleFactor
-from normdiag.structure.forms import DetectedNorm
-from normdiag.structure.logits import NormedLogits
+from normdiag.measure.sites.branch_peaks import find_logits
+from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.build_architecture import SiteMap
+from normdiag.structure.build_architecture import SiteMap
+from normdiag.structure.dataflow import ScaleFactor
+from normdiag.structure.qk_normed_logits import NormedLogits
 
 
-def logit_bounds(
-    peaks: BranchPeaks, ids: Mapping[DetectedNorm, str], learned: LearnedValues
+def compute_logit_bounds(
+    scores: Mapping[str, float], sites: SiteMap, learned: LearnedValues
 ) -> dict[str, LogitBound]:
-    """Id of the q norm -> the bound, for attentions whose gains and scales are known."""
+    """Id of the q norm -> the bound, for attentions whose gains and scales are known.
+
+    `scores`: the largest |q . k| that was computed, by the same id.
+    """
     found = {}
-    for name, logits in peaks.logits.items():
+    for name, logits in find_logits(sites).items():
         scale = _largest_scale(logits.factors, learned)
-        product = _product(logits, learned)
+        product = _product_bound(logits, learned)
         if scale is None or product is None:
             continue
-        behind = _largest_scale(logits.behind, learned)
-        score = peaks.scores.get(name)
+        behind = _largest_scale(logits.score_factors, learned)
+        score = scores.get(name)
         found[name] = LogitBound(
             bound=product * scale,
-            k_norm=ids[logits.k],
+            k_norm=sites.norms[logits.k],
             scale=scale,
-            seen=None if score is None or behind is None else score * behind,
+            max_observed=None if score is None or behind is None else score * behind,
         )
     return found
 
@@ -46,22 +51,22 @@ def _largest_scale(factors: tuple[ScaleFactor, ...], learned: LearnedValues) -> 
     return None if scale is None else float(scale.abs().max())
 
 
-def _product(logits: NormedLogits, learned: LearnedValues) -> float | None:
+def _product_bound(logits: NormedLogits, learned: LearnedValues) -> float | None:
     """The largest |q . k| before any scale."""
-    q, k = (_gain(norm, learned) for norm in (logits.q, logits.k))
+    q, k = (_gain_vector(norm, learned) for norm in (logits.q, logits.k))
     if q is None or k is None:
         return None
     has_bias = bool(logits.q.biases or logits.k.biases)
     if not logits.is_rotated and not has_bias and q.shape == k.shape:
-        return float((q * k).abs().max()) * _radius(logits.q) * _radius(logits.k)
+        return float((q * k).abs().max()) * _largest_length(logits.q) * _largest_length(logits.k)
     lengths = [
-        float(gain.abs().max()) * _radius(norm) + _bias(norm, learned)
+        float(gain.abs().max()) * _largest_length(norm) + _bias_norm(norm, learned)
         for norm, gain in ((logits.q, q), (logits.k, k))
     ]
     return lengths[0] * lengths[1]
 
 
-def _gain(norm: DetectedNorm, learned: LearnedValues) -> torch.Tensor | None:
+def _gain_vector(norm: DetectedNorm, learned: LearnedValues) -> torch.Tensor | None:
     if norm.axes != (-1,):
         return None
     if not norm.gains:
@@ -69,11 +74,11 @@ def _gain(norm: DetectedNorm, learned: LearnedValues) -> torch.Tensor | None:
     return learned.gain_vector(norm)
 
 
-def _radius(norm: DetectedNorm) -> float:
+def _largest_length(norm: DetectedNorm) -> float:
     """The largest length of what is multiplied by the gain: sqrt(d), 1 for an L2 norm."""
     return norm.factor * math.sqrt(norm.count / norm.variance_scale)
 
 
-def _bias(norm: DetectedNorm, learned: LearnedValues) -> float:
+def _bias_norm(norm: DetectedNorm, learned: LearnedValues) -> float:
     bias = learned.bias_vector(norm)
     return 0.0 if bias is None else float(bias.norm())

@@ -1,135 +1,174 @@
-"""What each number format would do to what was seen, and what makes the stream fit into it."""
+"""The measured values against each number format, and what makes a stream fit into it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.measurements import Measurements
-from normdiag.evidence.precision import Format, Precision, Remedy
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.number_formats import LOW_PRECISION_FORMATS, NumberFormat
+from normdiag.evidence.precision import FormatHeadroom, Precision, Remedy
+from normdiag.evidence.statistics import MedianMax
 from normdiag.evidence.stream import AddMeasurement
-from normdiag.measure.precision.logit_bounds import logit_bounds
-from normdiag.measure.sites.assembly import Assembly
-from normdiag.numerics.number_formats import FORMATS, NumberFormat
+from normdiag.measure.sites.branch_peaks import PeakSummary
+from normdiag.measure.sites.samples import AddSample
+from normdiag.measure.sites.site_statistics import SiteStatistics
+from normdiag.measure.sites.stream import AddAccumulator
+from normdiag.numerics.rounding import count_absorbed
 
 SPARE = 2.0
-"""A remedy leaves room for values this many times as large: a probe does not see the largest."""
+"""A remedy leaves room for values this many times as large: other inputs may reach larger ones."""
 _NORM_FIRST = ("pre", "sandwich", "parallel-pre")
 """Placements whose branches read the stream through a norm, and write to it unnormalised."""
 
 
-def precision(assembly: Assembly, measured: Measurements) -> Precision | None:
-    """From the adds and norms that were measured; None where no add was."""
+@dataclass(frozen=True, slots=True)
+class _LargestValues:
+    """What has to fit into a format, by id; NaN is left out."""
+
+    values: Mapping[str, float]
+    """Of adds, norm inputs and inner peaks."""
+    squares: Mapping[str, float]
+    """Of norms."""
+    formats: Mapping[str, str | None]
+    """In which format the run computed each of the values."""
+    square_formats: Mapping[str, str]
+
+
+def measure_precision(statistics: SiteStatistics, measured: Measurements) -> Precision | None:
+    """Compare the adds and norms that were measured with each format; None without adds.
+
+    The bounds on attention logits are a measure of their own.
+    """
     if not measured.stream:
         return None
-    peaks = assembly.peaks
-    values = {name: largest_of(add) for name, add in measured.stream.items()}
-    values |= {name: norm.max_abs for name, norm in measured.norms.items()}
-    values |= peaks.worst()
-    known = {name: value for name, value in values.items() if not math.isnan(value)}
-    squares = {
-        name: value
-        for name, value in peaks.squares.items()
-        if not math.isnan(value) and known.get(name) != math.inf
-    }
+    peaks = statistics.peaks.compute()
+    largest = _find_largest_values(statistics, measured, peaks)
     return Precision(
-        formats={f.name: _format(f, assembly, (known, squares)) for f in FORMATS},
-        max_abs=known,
-        max_square=squares,
-        squared_in={name: peaks.squared_in[name] for name in squares},
-        logit_bounds=logit_bounds(peaks, assembly.sites.norms, assembly.learned),
+        formats={
+            number_format.name: _format_headroom(number_format, statistics, largest)
+            for number_format in LOW_PRECISION_FORMATS
+        },
+        max_abs=dict(largest.values),
+        max_square=dict(largest.squares),
+        square_formats={id: peaks.square_formats[id] for id in largest.squares},
+        inner_peaks=peaks.inner,
     )
 
 
-def largest_of(add: AddMeasurement) -> float:
+def _find_largest_values(
+    statistics: SiteStatistics, measured: Measurements, peaks: PeakSummary
+) -> _LargestValues:
+    values = {id: largest_value(add) for id, add in measured.stream.items()}
+    values |= {id: norm.max_abs for id, norm in measured.norms.items()}
+    values |= {peak.id: peak.value for peak in peaks.inner}
+    values = {id: value for id, value in values.items() if not math.isnan(value)}
+    squares = {
+        id: value
+        for id, value in peaks.squares.items()
+        if not math.isnan(value) and values.get(id) != math.inf
+    }
+    formats: dict[str, str | None] = {peak.id: peak.dtype for peak in peaks.inner}
+    for id, add in statistics.adds.items():
+        dtypes = add.extremes.compute().dtypes
+        formats[id] = None if dtypes is None else dtypes.out
+    return _LargestValues(values, squares, formats, peaks.square_formats)
+
+
+def largest_value(add: AddMeasurement) -> float:
     """The largest |value| of x, u and y; NaN where one is."""
     sides = (add.max_abs, add.skip_max_abs or 0.0, add.branch_max_abs or 0.0)
     return math.nan if any(map(math.isnan, sides)) else max(sides)
 
 
-def _format(
-    number_format: NumberFormat,
-    assembly: Assembly,
-    largest: tuple[Mapping[str, float], Mapping[str, float]],
-) -> Format:
-    computed_in = {name: add.extremes.dtype for name, add in assembly.add_streams.items()}
-    values = _overflowing_here(number_format, largest[0], computed_in | assembly.peaks.computed_in)
-    squares = _overflowing_here(number_format, largest[1], assembly.peaks.squared_in)
-    norms = assembly.sites.architecture.norms
-    site, headroom = _tightest(number_format.largest, values)
-    square_site, square_headroom = _tightest(number_format.largest, squares)
-    swallowed = {name: _swallowed(number_format, assembly, name) for name in assembly.add_streams}
-    return Format(
+def _format_headroom(
+    number_format: NumberFormat, statistics: SiteStatistics, largest: _LargestValues
+) -> FormatHeadroom:
+    values = _values_of_format(number_format, largest.values, largest.formats)
+    squares = _values_of_format(number_format, largest.squares, largest.square_formats)
+    norms = statistics.sites.architecture.norms
+    site, headroom = _tightest_site(number_format.largest, values)
+    square_site, square_headroom = _tightest_site(number_format.largest, squares)
+    samples = statistics.add_samples
+    absorbed = {
+        id: _absorbed_share(number_format, add, samples[id]) for id, add in statistics.adds.items()
+    }
+    return FormatHeadroom(
         largest=number_format.largest,
         headroom=headroom,
-        tightest=site,
+        headroom_site=site,
         square_headroom=square_headroom,
-        tightest_square=square_site,
-        swallowed={name: share for name, share in swallowed.items() if share is not None},
-        lost_epsilons=tuple(n.id for n in norms if _is_lost(n.eps, number_format)),
-        lost_gains=tuple(
+        square_headroom_site=square_site,
+        absorbed_updates={id: share for id, share in absorbed.items() if share is not None},
+        underflowing_epsilons=tuple(n.id for n in norms if _is_lost(n.eps, number_format)),
+        overflowing_gains=tuple(
             n.id for n in norms if n.gain is not None and n.gain.max_abs > number_format.largest
         ),
-        remedies=_remedies(number_format.largest, assembly, values),
+        remedies=_find_remedies(number_format.largest, statistics, values),
     )
 
 
-def _overflowing_here(
-    number_format: NumberFormat, values: Mapping[str, float], computed_in: Mapping[str, str | None]
+def _values_of_format(
+    number_format: NumberFormat, values: Mapping[str, float], formats: Mapping[str, str | None]
 ) -> dict[str, float]:
-    """Without the infinities of another format: of this one they tell nothing."""
+    """Drop the infinities that another format produced: they say nothing of this one."""
     name = number_format.name
-    return {k: v for k, v in values.items() if v != math.inf or computed_in.get(k) == name}
+    return {id: v for id, v in values.items() if v != math.inf or formats.get(id) == name}
 
 
-def _tightest(limit: float, values: Mapping[str, float]) -> tuple[str | None, float | None]:
-    name = max(values, key=lambda name: values[name], default=None)
-    if name is None or values[name] == 0:
+def _tightest_site(limit: float, values: Mapping[str, float]) -> tuple[str | None, float | None]:
+    id = max(values, key=lambda id: values[id], default=None)
+    if id is None or values[id] == 0:
         return None, None
-    return name, limit / values[name]
+    return id, limit / values[id]
 
 
 def _is_lost(eps: float | None, number_format: NumberFormat) -> bool:
-    return eps is not None and 0 < eps <= number_format.smallest / 2
+    return eps is not None and 0 < eps <= number_format.smallest_subnormal / 2
 
 
-def _swallowed(number_format: NumberFormat, assembly: Assembly, name: str) -> float | None:
+def _absorbed_share(
+    number_format: NumberFormat, add: AddAccumulator, samples: Sequence[AddSample]
+) -> float | None:
     """From all tokens where the run itself added in this format, else from the sampled ones."""
-    seen = assembly.add_streams[name].extremes
-    if seen.dtype == number_format.name and seen.written:
-        return seen.lost / seen.written
-    counts = [number_format.swallowed(r.skip_rows, r.branch_rows) for r in assembly.adds[name]]
-    lost, written = (sum(column) for column in zip(*counts, strict=True))
-    return lost / written if written else None
+    extremes = add.extremes.compute()
+    is_own_format = extremes.dtypes is not None and extremes.dtypes.out == number_format.name
+    if is_own_format and extremes.written_elements:
+        return extremes.absorbed_elements / extremes.written_elements
+    counts = [
+        count_absorbed(sample.skip_rows, sample.branch_rows, number_format)
+        for sample in samples
+    ]
+    absorbed, written = (sum(column) for column in zip(*counts, strict=True))
+    return absorbed / written if written else None
 
 
-def _remedies(limit: float, assembly: Assembly, values: Mapping[str, float]) -> dict[str, Remedy]:
-    built = assembly.sites.architecture
-    found = {}
-    for stack in built.stacks:
-        adds = [a for a in built.residual_adds if a.stack == stack.id and a.id in values]
-        over = [a for a in adds if values[a.id] > limit]
-        if not over:
+def _find_remedies(
+    limit: float, statistics: SiteStatistics, values: Mapping[str, float]
+) -> dict[str, Remedy]:
+    architecture = statistics.sites.architecture
+    remedies = {}
+    for stack in architecture.stacks:
+        adds = [a for a in architecture.adds_of_stack(stack.id) if a.id in values]
+        overflowing = [a for a in adds if values[a.id] > limit]
+        if not overflowing:
             continue
         factor = None
         if _is_scale_free(stack, adds):
-            factor = fitting(max(values[a.id] for a in over), limit)
-        found[stack.id] = Remedy(
-            layer=over[0].layer,
-            factor=factor,
-            eps_share=None if factor is None else _eps_share(assembly, stack, adds, factor),
-        )
-    return found
+            factor = fitting_factor(max(values[a.id] for a in overflowing), limit)
+        share = None if factor is None else _scaled_eps_share(statistics, stack, adds, factor)
+        remedies[stack.id] = Remedy(layer=overflowing[0].layer, factor=factor, eps_share=share)
+    return remedies
 
 
-def fitting(largest: float, limit: float) -> float | None:
+def fitting_factor(largest: float, limit: float) -> float | None:
     """The largest power of two f with SPARE f largest <= limit; None for an infinite `largest`.
 
-    >>> fitting(100000.0, 65504.0)
+    >>> fitting_factor(100000.0, 65504.0)
     0.25
     """
     if not math.isfinite(largest):
@@ -141,7 +180,7 @@ def fitting(largest: float, limit: float) -> float | None:
 
 
 def _is_scale_free(stack: Stack, adds: Sequence[ResidualAdd]) -> bool:
-    """Whether every reader of the stream is a norm, so that its scale is nobody's business."""
+    """Whether every reader of the stream is a norm, so that scaling the stream changes no output."""
     return (
         stack.final_norm is not None
         and stack.read_by == "norm"
@@ -149,17 +188,18 @@ def _is_scale_free(stack: Stack, adds: Sequence[ResidualAdd]) -> bool:
     )
 
 
-def _eps_share(
-    assembly: Assembly, stack: Stack, adds: Sequence[ResidualAdd], factor: float
-) -> Worst | None:
-    """eps / (f^2 m2 + eps) at the median and the smallest m2 of each reader; the worst of each."""
+def _scaled_eps_share(
+    statistics: SiteStatistics, stack: Stack, adds: Sequence[ResidualAdd], factor: float
+) -> MedianMax | None:
+    """eps / (f^2 m2 + eps) at the median and the smallest m2 of each reader; the largest of each."""
     readers = dict.fromkeys([*(n for a in adds for n in a.input_norms), stack.final_norm])
-    streams = [assembly.norm_streams[n] for n in readers if n in assembly.norm_streams]
-    streams = [s for s in streams if s.m2.count]
-    if not streams:
+    norms = statistics.norm_inputs
+    shares = []
+    for norm in (norms[id] for id in readers if id in norms):
+        if norm.m2.count:
+            m2 = norm.m2.compute()
+            shares.append(norm.divisor.eps_share(factor**2 * np.array([m2.median, m2.min])))
+    if not shares:
         return None
-    shares = np.array(
-        [s.divisor.eps_share(factor**2 * np.array([s.m2.median, s.m2.low])) for s in streams]
-    )
-    median, largest = (float(share) for share in shares.max(axis=0))
-    return Worst(median=median, max=largest)
+    median, largest = (float(share) for share in np.array(shares).max(axis=0))
+    return MedianMax(median=median, max=largest)

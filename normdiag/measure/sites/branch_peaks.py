@@ -5,93 +5,200 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import torch
 
+from normdiag.evidence.precision import InnerPeak, PeakKind
 from normdiag.graph import Frame, Node
-from normdiag.measure.statistics.extremes import larger
+from normdiag.measure.statistics.accumulator import merge_by_id
+from normdiag.measure.statistics.earliest_pass import EarliestPass, SequenceNumbers
+from normdiag.measure.statistics.extremes import larger_value
 from normdiag.measure.statistics.peaks import is_contracted
-from normdiag.structure.describe import SiteMap
-from normdiag.structure.forms import DetectedNorm, SquareForm
-from normdiag.structure.logits import NormedLogits, normed_logits
+from normdiag.structure.algebraic_forms import DetectedNorm, SquareForm
+from normdiag.structure.build_architecture import SiteMap
+from normdiag.structure.qk_normed_logits import NormedLogits, find_normed_logits
+
+Facts = TypeVar("Facts")
+
+
+@dataclass(slots=True)
+class PeakMaximum(Generic[Facts]):
+    """Accumulator of the largest |value| of one operation, with facts of the earliest pass."""
+
+    value: float = 0.0
+    """NaN once there was one."""
+    facts: EarliestPass[Facts] = field(default_factory=EarliestPass)
+
+    def update(self, sequences: SequenceNumbers, value: float, facts: Facts) -> None:
+        """Add one pass."""
+        self.value = larger_value(self.value, value)
+        self.facts.update(sequences, facts)
+
+    def merge(self, other: PeakMaximum[Facts]) -> None:
+        """Add the passes of `other`."""
+        self.value = larger_value(self.value, other.value)
+        self.facts.merge(other.facts)
+
+    def compute(self) -> tuple[float, Facts]:
+        """The largest value and the facts."""
+        facts = self.facts.compute()
+        if facts is None:
+            raise ValueError("a peak of no pass")
+        return self.value, facts
+
+
+@dataclass(frozen=True, slots=True)
+class OperationSite:
+    """What one pass says of an operation."""
+
+    order: int
+    """Its place in the forward."""
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeakSite(OperationSite):
+    """What one pass says of an inner peak."""
+
+    module: str
+    kind: PeakKind
+    number: int
+    """Among the peaks of one kind of that module, over the forward."""
+    add: str
+    """Id of the add of the innermost branch that it is on."""
+
+    @property
+    def id(self) -> str:
+        """As reports name it."""
+        return f"{self.module}/{self.kind}#{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class PeakSummary:
+    """The largest values of all passes."""
+
+    inner: tuple[InnerPeak, ...]
+    """The largest product and the largest contraction of every branch."""
+    squares: dict[str, float]
+    """Norm id -> the largest square in it."""
+    square_formats: dict[str, str]
+    """Norm id -> the format in which those squares were computed."""
+    scores: dict[str, float]
+    """Id of the q norm -> the largest |q . k| as computed, not yet scaled."""
 
 
 @dataclass(slots=True)
 class BranchPeaks:
-    """Streaming: any split of the probe into passes gives the same."""
+    """Accumulator of the peaks that lie between the sites."""
 
-    largest: dict[str, float] = field(default_factory=dict)
-    """ "<module>/product#k" or "<module>/contraction#k", k in order over the forward."""
-    branch: dict[str, str] = field(default_factory=dict)
-    """Which add each of them is on the branch of."""
-    computed_in: dict[str, str] = field(default_factory=dict)
-    """The format of each of them in this run."""
-    squares: dict[str, float] = field(default_factory=dict)
-    """Norm id -> the largest square."""
-    squared_in: dict[str, str] = field(default_factory=dict)
-    logits: dict[str, NormedLogits] = field(default_factory=dict)
-    """Id of the q norm -> the attention, as the first pass ran it."""
-    scores: dict[str, float] = field(default_factory=dict)
-    """Id of the q norm -> the largest |q . k| as computed, not yet scaled."""
+    inner: dict[str, PeakMaximum[PeakSite]] = field(default_factory=dict)
+    """By the id of the peak."""
+    squares: dict[str, PeakMaximum[OperationSite]] = field(default_factory=dict)
+    """By the id of the norm."""
+    scores: dict[str, PeakMaximum[OperationSite]] = field(default_factory=dict)
+    """By the id of the q norm."""
 
-    def take(self, peaks: Mapping[Node, torch.Tensor], sites: SiteMap) -> None:
-        """One pass more."""
-        norms = {_place(norm): name for norm, name in sites.norms.items() if not norm.is_fused}
-        branches = _branches(sites)
-        numbered: Counter[str] = Counter()
+    def update(
+        self, peaks: Mapping[Node, torch.Tensor], sites: SiteMap, sequences: SequenceNumbers
+    ) -> None:
+        """Add one pass: `peaks` are max |value| of its operations, in the order of the forward."""
+        if not peaks:
+            return
+        norms = {_square_key(norm): id for norm, id in sites.norms.items() if not norm.is_fused}
+        branches = _innermost_adds(sites)
+        counts: Counter[tuple[str, PeakKind]] = Counter()
         for node, peak in peaks.items():
-            of_norm = norms.get((node.form.source, node.frame)) if _is_square(node) else None
-            if of_norm is not None:
-                _raise(self.squares, of_norm, float(peak))
-                self.squared_in[of_norm] = node.dtype
+            norm = norms.get((node.form.source, node.frame)) if _is_square(node) else None
+            if norm is not None:
+                square = self.squares.setdefault(norm, PeakMaximum())
+                square.update(sequences, float(peak), OperationSite(node.index, node.dtype))
                 continue
-            kind = f"{node.frame.path}/{'contraction' if is_contracted(node) else 'product'}"
-            name = f"{kind}#{numbered[kind]}"
-            numbered[kind] += 1
+            module = node.frame.path
+            kind: PeakKind = "contraction" if is_contracted(node) else "product"
+            number = counts[module, kind]
+            counts[module, kind] += 1
             if node in branches:
-                _raise(self.largest, name, float(peak))
-                self.branch[name] = branches[node]
-                self.computed_in[name] = node.dtype
-        for logits in _logits(sites):
-            name = sites.norms[logits.q]
-            self.logits.setdefault(name, logits)
+                peak_site = PeakSite(node.index, node.dtype, module, kind, number, branches[node])
+                inner = self.inner.setdefault(peak_site.id, PeakMaximum())
+                inner.update(sequences, float(peak), peak_site)
+        for id, logits in find_logits(sites).items():
             if logits.score in peaks:
-                _raise(self.scores, name, float(peaks[logits.score]))
+                site = OperationSite(logits.score.index, logits.score.dtype)
+                score = self.scores.setdefault(id, PeakMaximum())
+                score.update(sequences, float(peaks[logits.score]), site)
 
-    def worst(self) -> dict[str, float]:
-        """The largest product and the largest contraction of every branch."""
-        best: dict[tuple[str, bool], str] = {}
-        for name, value in self.largest.items():
-            key = (self.branch[name], "/product#" in name)
-            if key not in best or value > self.largest[best[key]]:
-                best[key] = name
-        return {name: self.largest[name] for name in best.values()}
+    def merge(self, other: BranchPeaks) -> None:
+        """Add the passes of `other`."""
+        merge_by_id(self.inner, other.inner)
+        merge_by_id(self.squares, other.squares)
+        merge_by_id(self.scores, other.scores)
+
+    def compute(self) -> PeakSummary:
+        """Of equal peaks of one branch the first in the forward is reported."""
+        largest: dict[tuple[str, PeakKind], tuple[float, PeakSite]] = {}
+        for _, value, site in _in_forward_order(self.inner):
+            key = site.add, site.kind
+            if key not in largest or value > largest[key][0]:
+                largest[key] = value, site
+        squares = _in_forward_order(self.squares)
+        return PeakSummary(
+            inner=tuple(_to_evidence(*peak) for peak in largest.values()),
+            squares={id: value for id, value, _ in squares},
+            square_formats={id: site.dtype for id, _, site in squares},
+            scores={id: value for id, value, _ in _in_forward_order(self.scores)},
+        )
+
+
+Site = TypeVar("Site", bound=OperationSite)
+
+
+def _in_forward_order(peaks: Mapping[str, PeakMaximum[Site]]) -> list[tuple[str, float, Site]]:
+    """Id, largest value and site of each."""
+    computed = [(id, *peak.compute()) for id, peak in peaks.items()]
+    return sorted(computed, key=lambda peak: (peak[2].order, peak[0]))
+
+
+def find_logits(sites: SiteMap) -> dict[str, NormedLogits]:
+    """Id of the q norm -> the attention whose q and k leave a norm."""
+    attentions: dict[str, NormedLogits] = {}
+    for logits in _iterate_logits(sites):
+        attentions.setdefault(sites.norms[logits.q], logits)
+    return attentions
+
+
+def _iterate_logits(sites: SiteMap) -> Iterator[NormedLogits]:
+    for stack in sites.stacks.values():
+        for facts in stack.adds:
+            if facts.qk_norms:
+                yield from find_normed_logits(stack.regions[facts.add], facts.qk_norms)
+
+
+def _to_evidence(value: float, site: PeakSite) -> InnerPeak:
+    return InnerPeak(
+        id=site.id,
+        module=site.module,
+        kind=site.kind,
+        number=site.number,
+        add=site.add,
+        value=value,
+        dtype=site.dtype,
+    )
 
 
 def _is_square(node: Node) -> bool:
     return isinstance(node.form, SquareForm)
 
 
-def _place(norm: DetectedNorm) -> tuple[Node, Frame]:
+def _square_key(norm: DetectedNorm) -> tuple[Node, Frame]:
     return norm.source, norm.node.frame
 
 
-def _branches(sites: SiteMap) -> dict[Node, str]:
-    """Every node on a branch -> the add of the innermost one."""
+def _innermost_adds(sites: SiteMap) -> dict[Node, str]:
+    """Every node on a branch -> the id of the add of the innermost one."""
     regions = [pair for stack in sites.stacks.values() for pair in stack.regions.items()]
-    found: dict[Node, str] = {}
+    adds: dict[Node, str] = {}
     for add, region in sorted(regions, key=lambda pair: len(pair[1])):
         for node in region:
-            found.setdefault(node, sites.adds[add])
-    return found
-
-
-def _logits(sites: SiteMap) -> Iterator[NormedLogits]:
-    for stack in sites.stacks.values():
-        for facts in stack.adds:
-            if facts.qk_norms:
-                yield from normed_logits(stack.regions[facts.add], facts.qk_norms)
-
-
-def _raise(values: dict[str, float], name: str, value: float) -> None:
-    values[name] = larger(values.get(name, 0.0), value)
+            adds.setdefault(node, sites.adds[add])
+    return adds

@@ -1,7 +1,7 @@
-"""Closure: for every layer, what came in plus what the adds wrote equals what went out.
+"""Closure: the output of every layer against its input plus the sum of its branches.
 
 The stream is carried on in float64 from the layer's first skip operand, through every branch as
-added and every norm and scale that was found, and compared with what the next layer receives.
+added and every norm and scale on it, and compared with what the next layer receives.
 """
 
 from __future__ import annotations
@@ -12,18 +12,21 @@ import torch
 
 from normdiag.evidence.stream import Closure
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import AddRecord
+from normdiag.measure.passes.records import AddRecord
 from normdiag.measure.sites.replay import apply_norm, relative_error
-from normdiag.structure.attachments import StackStructure
-from normdiag.structure.residuals import DetectedAdd
-from normdiag.structure.streams import Link
+from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.stack_structure import StackStructure
+from normdiag.structure.stream_chains import StreamLink
 
 
-def close(
+def measure_closure(
     stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
 ) -> Closure | None:
-    """The largest relative error over layers; None where no layer can be followed."""
-    worst: tuple[float, int] | None = None
+    """The largest relative error over layers, at the sampled tokens of one pass.
+
+    None where no layer can be followed.
+    """
+    largest: tuple[float, int] | None = None
     adds = stack.chain.adds
     value: torch.Tensor | None = None
     for i, add in enumerate(adds):
@@ -31,39 +34,39 @@ def close(
         if record is None:
             value = None
             continue
-        starts_layer = i == 0 or stack.layers.of_add[i] != stack.layers.of_add[i - 1]
+        starts_layer = i == 0 or stack.layers.layer_of_add[i] != stack.layers.layer_of_add[i - 1]
         link = stack.chain.links[i]
-        if link.foreign:  # another row of modules wrote in between: begin again behind it
+        if link.passed_adds:  # another row of modules wrote in between: begin again behind it
             value = None
             starts_layer = True
         if i and value is not None:
-            value = _through(link, value, records[adds[i - 1]], record, learned)
+            value = _follow_link(link, value, records[adds[i - 1]], record, learned)
         if starts_layer:
             if value is not None:
                 error = relative_error(value, record.skip_rows)
-                layer = stack.layers.of_add[i - 1]
-                if worst is None or error > worst[0]:
-                    worst = (error, layer)
+                layer = stack.layers.layer_of_add[i - 1]
+                if largest is None or error > largest[0]:
+                    largest = error, layer
             value = record.skip_rows.detach().double().cpu()
         if value is not None:
             value = value + record.branch_rows.detach().double().cpu()
     last = records.get(adds[-1])
     if value is not None and last is not None:
         error = relative_error(value, last.out_rows)
-        if worst is None or error > worst[0]:
-            worst = (error, stack.layers.of_add[-1])
-    return None if worst is None else Closure(max_rel_error=worst[0], layer=worst[1])
+        if largest is None or error > largest[0]:
+            largest = error, stack.layers.layer_of_add[-1]
+    return None if largest is None else Closure(max_rel_error=largest[0], layer=largest[1])
 
 
-def _through(
-    link: Link,
+def _follow_link(
+    link: StreamLink,
     value: torch.Tensor,
     before: AddRecord,
     after: AddRecord,
     learned: LearnedValues,
 ) -> torch.Tensor | None:
     """From the output of one add to the skip operand of the next."""
-    if _tokens(before) != _tokens(after) or before.axis != after.axis:
+    if _token_key(before) != _token_key(after) or before.axis != after.axis:
         return None
     for norm in reversed(link.norms):
         replayed = apply_norm(norm, value, learned)
@@ -76,6 +79,6 @@ def _through(
     return value * scale
 
 
-def _tokens(record: AddRecord) -> tuple[object, ...]:
+def _token_key(record: AddRecord) -> tuple[object, ...]:
     tokens = record.tokens
     return (record.rows.numel(), tokens.sequences, tokens.positions, tokens.order)

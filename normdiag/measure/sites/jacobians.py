@@ -1,4 +1,4 @@
-"""The conditioning of each norm's Jacobian, by the closed form, on sampled tokens."""
+"""The conditioning of one norm's Jacobian, by the closed form, on sampled tokens."""
 
 from __future__ import annotations
 
@@ -9,40 +9,46 @@ import torch
 
 from normdiag.evidence.norm_inputs import NormJacobian
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import NormRecord
-from normdiag.measure.statistics.summaries import Numbers, least, worst
-from normdiag.numerics.group_norm_jacobian import prepare_groups
-from normdiag.numerics.norm_jacobian import Extremes, prepare
+from normdiag.measure.sites.samples import NormSample
+from normdiag.measure.statistics.summaries import Numbers, median_and_max, median_and_min
+from normdiag.numerics.group_norm_jacobian import prepare_group_spectrum
+from normdiag.numerics.norm_jacobian import SingularExtremes, prepare_norm_spectrum
+from normdiag.structure.algebraic_forms import DetectedNorm
 
 
-def norm_jacobian(records: Sequence[NormRecord], learned: LearnedValues) -> NormJacobian | None:
-    """None for norms whose Jacobian has another form (batch norms, L2 floors, DyT)."""
-    norm = records[0].found
+def measure_norm_jacobian(
+    norm: DetectedNorm, samples: Sequence[NormSample], learned: LearnedValues
+) -> NormJacobian | None:
+    """Singular values at the sampled tokens.
+
+    None for norms whose Jacobian has another form (batch norms, L2 norms with a floor, DyT).
+    """
     is_known = norm.kind in ("layernorm", "rmsnorm", "groupnorm") and norm.eps_place == "inside"
-    if not is_known or not any(r.rows.numel() for r in records):
+    if not is_known or not any(sample.rows.numel() for sample in samples):
         return None
-    of_kind = _of_groups if norm.kind == "groupnorm" else _of_tokens
-    extremes = of_kind(records, learned)
+    compute_extremes = _group_extremes if norm.kind == "groupnorm" else _token_extremes
+    extremes = compute_extremes(norm, samples, learned)
     if extremes is None:
         return None
     sigma_max = extremes.sigma_max.numpy()
     if np.isnan(sigma_max).all():
         return None
-    sigma_min = _defined(extremes.sigma_min)
-    kappa = _defined(extremes.kappa)
-    radial = _defined(extremes.radial)
+    sigma_min = _without_nan(extremes.sigma_min)
+    kappa = _without_nan(extremes.kappa)
+    radial = _without_nan(extremes.radial)
     return NormJacobian(
-        sigma_max=worst(sigma_max[~np.isnan(sigma_max)]),
-        sigma_min=None if sigma_min is None else least(sigma_min),
-        kappa=None if kappa is None else worst(kappa),
-        radial=None if radial is None else worst(radial),
-        tokens=sum(r.rows.numel() for r in records),
+        sigma_max=median_and_max(sigma_max[~np.isnan(sigma_max)]),
+        sigma_min=None if sigma_min is None else median_and_min(sigma_min),
+        kappa=None if kappa is None else median_and_max(kappa),
+        radial=None if radial is None else median_and_max(radial),
+        tokens=sum(sample.rows.numel() for sample in samples),
     )
 
 
-def _of_tokens(records: Sequence[NormRecord], learned: LearnedValues) -> Extremes | None:
-    norm = records[0].found
-    rows = torch.cat([r.input_rows.detach().cpu() for r in records])
+def _token_extremes(
+    norm: DetectedNorm, samples: Sequence[NormSample], learned: LearnedValues
+) -> SingularExtremes | None:
+    rows = torch.cat([sample.input_rows for sample in samples])
     gain = learned.gain_vector(norm)
     features = rows.shape[-1]
     if norm.gains and (gain is None or gain.numel() != features):
@@ -51,37 +57,38 @@ def _of_tokens(records: Sequence[NormRecord], learned: LearnedValues) -> Extreme
     outer = norm.factor / norm.variance_scale**0.5
     if outer != 1.0:
         gain = (torch.ones(features, dtype=torch.float64) if gain is None else gain) * outer
-    spectrum = prepare(
+    spectrum = prepare_norm_spectrum(
         gain,
         kind="layernorm" if norm.is_centred else "rmsnorm",
         features=features,
         eps=(learned.epsilon_value(norm) or 0.0) / norm.variance_scale,
     )
-    return spectrum.extremes(rows)
+    return spectrum.singular_extremes(rows)
 
 
-def _of_groups(records: Sequence[NormRecord], learned: LearnedValues) -> Extremes | None:
+def _group_extremes(
+    norm: DetectedNorm, samples: Sequence[NormSample], learned: LearnedValues
+) -> SingularExtremes | None:
     """Each sampled row is one group of one input; how many positions it spans is the input's."""
-    norm = records[0].found
     gain = learned.gain_vector(norm)
     channels = norm.source.shape[1]
     if norm.gains and (gain is None or gain.numel() != channels):
         return None
     parts = []
-    for record in records:
-        rows = record.input_rows.detach().cpu()
-        spectrum = prepare_groups(
+    for sample in samples:
+        rows = sample.input_rows
+        spectrum = prepare_group_spectrum(
             gain,
             channels=channels,
             groups=norm.groups,
             positions=rows.shape[-1] * norm.groups // channels,
             eps=learned.epsilon_value(norm) or 0.0,
         )
-        parts.append(spectrum.of_rows(rows, record.rows.cpu() % norm.groups))
-    return Extremes.concatenate(parts)
+        parts.append(spectrum.row_extremes(rows, sample.rows % norm.groups))
+    return SingularExtremes.concatenate_tokens(parts)
 
 
-def _defined(values: torch.Tensor) -> Numbers | None:
+def _without_nan(values: torch.Tensor) -> Numbers | None:
     array = values.numpy()
     array = array[~np.isnan(array)]
     return array if array.size else None

@@ -1,4 +1,4 @@
-"""What each norm sees: from the passes' per-row statistics to one NormMeasurement."""
+"""The measurement of one norm, from the statistics per row of its input of all passes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from normdiag.evidence.norm_inputs import Amplification, NormJacobian, NormMeasurement
+from normdiag.evidence.norm_inputs import Amplification, NormMeasurement
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import NormRecord
-from normdiag.measure.statistics.column import Column
-from normdiag.measure.statistics.norm_statistics import NormRows
+from normdiag.measure.passes.records import NormRecord
+from normdiag.measure.statistics.rows import Indices, to_numpy
 from normdiag.measure.statistics.summaries import Numbers
-from normdiag.structure.forms import DetectedNorm
+from normdiag.measure.statistics.token_statistics import TokenStatistics
+from normdiag.structure.algebraic_forms import DetectedNorm
 
-TOP_CHANNELS, PLACES = 5, 32
+TOP_CHANNELS, CONSTANT_INDICES = 5, 32
+"""How many are reported."""
 _CONSTANT = 1e6
 """An input is constant to the norm where epsilon is this many times as large as m2."""
 
@@ -33,8 +33,8 @@ class Denominator:
     place: str
     slope: float | None = None
 
-    def s(self, m2: Numbers) -> Numbers:
-        """What the norm divides by."""
+    def compute_denominator(self, m2: Numbers) -> Numbers:
+        """What the norm divides by, for each m2."""
         if self.slope is not None:
             return np.full_like(m2, 1.0 / self.slope)
         scaled = self.variance_scale * m2
@@ -45,18 +45,18 @@ class Denominator:
         return np.asarray(np.sqrt(scaled + self.eps))
 
     def eps_share(self, m2: Numbers) -> Numbers:
-        """How much of the denominator is epsilon: eps / (m2 + eps) where it is under the root."""
+        """The share of epsilon in the denominator: eps / (m2 + eps) where it is under the root."""
         with np.errstate(invalid="ignore", divide="ignore"):
             if self.slope is not None:
                 return np.zeros_like(m2)
             if self.place == "outside":
-                return np.asarray(self.eps / self.s(m2))
+                return np.asarray(self.eps / self.compute_denominator(m2))
             if self.place == "floor":
                 return (np.sqrt(self.variance_scale * m2) <= self.eps).astype(np.float64)
             return np.asarray(self.eps / (self.variance_scale * m2 + self.eps))
 
     @property
-    def bound(self) -> float | None:
+    def largest_factor(self) -> float | None:
         """The largest 1/s there can be."""
         if self.slope is not None:
             return self.slope
@@ -65,132 +65,163 @@ class Denominator:
         return 1 / self.eps if self.place != "inside" else float(self.eps**-0.5)
 
 
-def denominator(norm: DetectedNorm, learned: LearnedValues) -> Denominator:
-    """The denominator as it was found."""
-    alpha = None if norm.alpha is None else learned.values(norm.alpha)
+def norm_denominator(norm: DetectedNorm, learned: LearnedValues) -> Denominator:
+    """The denominator that was read from the graph."""
+    alpha = None if norm.alpha is None else learned.find_tensor(norm.alpha)
     slope = None if alpha is None else abs(float(alpha.detach()))
-    return Denominator(learned.epsilon_value(norm) or 0.0, norm.variance_scale, norm.eps_place, slope)
+    return Denominator(
+        learned.epsilon_value(norm) or 0.0, norm.variance_scale, norm.eps_place, slope
+    )
 
 
 @dataclass(slots=True)
-class NormStream:
-    """One norm over all passes."""
+class NormInputAccumulator:
+    """Accumulator of one norm's measurement."""
 
     divisor: Denominator
-    running: Numbers | None = None
+    running_variance: Numbers | None = None
     """What a batch norm in eval mode divides by the root of, per channel."""
-    m2: Column = field(default_factory=Column)
-    share: Column = field(default_factory=Column)
-    amplification: Column = field(default_factory=Column)
-    tokens: int = 0
     groups: int = 1
+    m2: TokenStatistics = field(default_factory=TokenStatistics)
+    eps_share: TokenStatistics = field(default_factory=TokenStatistics)
+    amplification: TokenStatistics = field(default_factory=TokenStatistics)
+    tokens: int = 0
     constant: int = 0
     padded_constant: int = 0
-    dominated: int = 0
-    places: set[int] = field(default_factory=set)
-    """The groups, or channels, of constant inputs."""
+    eps_dominated: int = 0
+    constant_groups: set[int] = field(default_factory=set)
     vectors: int = 0
+    """How many vectors over channels `offset` is a sum of."""
     mean_sum: float = 0.0
     energy_sum: float = 0.0
     square_sum: float = 0.0
     offset: Numbers | None = None
-    channels: Numbers | None = None
+    """Sum of x, per channel."""
+    channel_max: Numbers | None = None
+    """max |x|, per channel."""
 
     @classmethod
-    def of(cls, norm: DetectedNorm, learned: LearnedValues) -> NormStream:
-        """For one norm of the first pass."""
-        running = None if norm.running_var is None else learned.values(norm.running_var)
-        stream = cls(denominator(norm, learned), None if running is None else _host(running))
-        stream.groups = norm.groups
-        if stream.running is not None:
-            stream._take_m2(stream.running)
-        return stream
+    def for_norm(cls, norm: DetectedNorm, learned: LearnedValues) -> NormInputAccumulator:
+        """An empty one."""
+        divisor = norm_denominator(norm, learned)
+        running = None if norm.running_var is None else learned.find_tensor(norm.running_var)
+        if running is None:
+            return cls(divisor, groups=norm.groups)
+        accumulator = cls(divisor, to_numpy(running), norm.groups)
+        accumulator._update_variances(to_numpy(running))
+        return accumulator
 
-    def take(self, record: NormRecord, rows: NormRows) -> None:
-        """One pass more."""
-        valid = _valid(record, rows.m2.numel())
-        everything, square = _host(rows.m2), _host(rows.square_sum)[valid]
-        m2, mean = everything[valid], _host(rows.mean)[valid]
+    def update(self, record: NormRecord) -> None:
+        """Add one pass, if it measured statistics."""
+        statistics = record.statistics
+        if statistics is None:
+            return
+        valid = _valid_rows(record, statistics.m2.numel())
+        all_m2, square = to_numpy(statistics.m2), to_numpy(statistics.square_sum)[valid]
+        m2, mean = all_m2[valid], to_numpy(statistics.mean)[valid]
         if not m2.size:
             return
-        if self.running is None:
-            self._take_m2(m2)
-            is_constant = self._are_constant(everything)
-            here = int(is_constant[valid].sum())
-            self.constant += here
-            self.padded_constant += int(is_constant.sum()) - here
-            if self.groups > 1:
-                rows_of = np.arange(everything.size)[valid][is_constant[valid]]
-                self.places.update((rows_of % self.groups).tolist())
+        if self.running_variance is None:
+            self._update_variances(m2)
+            self._count_constant(all_m2, valid)
         with np.errstate(invalid="ignore", divide="ignore"):
             energy = np.where(square != 0, record.input_rows.shape[-1] * mean**2 / square, 0.0)
         self.tokens += m2.size
-        self.vectors += rows.vectors
+        self.vectors += statistics.vectors
         self.mean_sum += float(mean.sum())
         self.energy_sum += float(energy.sum())
         self.square_sum += float(square.sum())
-        offset, channels = _host(rows.offset), _host(rows.channel_max)
-        self.offset = offset.copy() if self.offset is None else self.offset + offset
-        self.channels = (
-            channels.copy() if self.channels is None else np.maximum(self.channels, channels)
-        )
+        self._update_channels(to_numpy(statistics.offset), to_numpy(statistics.channel_max))
 
-    def _take_m2(self, m2: Numbers) -> None:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            self.m2.take(m2)
-            share = self.divisor.eps_share(m2)
-            self.share.take(share)
-            self.dominated += int((share > 1 / 2).sum())
-            self.amplification.take(1.0 / self.divisor.s(m2))
+    def merge(self, other: NormInputAccumulator) -> None:
+        """Add the passes of `other`, which is of the same norm."""
+        if self.running_variance is None:
+            self.m2.merge(other.m2)
+            self.eps_share.merge(other.eps_share)
+            self.amplification.merge(other.amplification)
+            self.eps_dominated += other.eps_dominated
+        self.tokens += other.tokens
+        self.constant += other.constant
+        self.padded_constant += other.padded_constant
+        self.constant_groups |= other.constant_groups
+        self.vectors += other.vectors
+        self.mean_sum += other.mean_sum
+        self.energy_sum += other.energy_sum
+        self.square_sum += other.square_sum
+        if other.offset is not None and other.channel_max is not None:
+            self._update_channels(other.offset, other.channel_max)
 
-    def _are_constant(self, m2: Numbers) -> npt.NDArray[np.bool_]:
-        scaled = _CONSTANT * self.divisor.variance_scale * m2
-        return np.asarray(scaled <= self.divisor.eps)
-
-    def result(self, jacobian: NormJacobian | None) -> NormMeasurement | None:
+    def compute(self) -> NormMeasurement | None:
         """None where there was no token."""
-        if self.offset is None or self.channels is None:
+        if self.offset is None or self.channel_max is None:
             return None
         offset = self.offset / self.vectors
-        amplification = self.amplification.worst()
-        constant, places = self.constant, sorted(self.places)
-        if self.running is not None:
-            places = np.flatnonzero(self._are_constant(self.running)).tolist()
-            constant = len(places)
+        amplification = self.amplification.compute()
+        constant, indices = self.constant, sorted(self.constant_groups)
+        if self.running_variance is not None:
+            indices = np.flatnonzero(self._is_constant(self.running_variance)).tolist()
+            constant = len(indices)
         return NormMeasurement(
             tokens=self.tokens,
             input_mean=self.mean_sum / self.tokens,
-            input_var=self.m2.spread(),
-            eps_share=self.share.worst(),
+            input_var=self.m2.compute().to_range(),
+            eps_share=self.eps_share.compute().to_median_max(),
             amplification=Amplification(
-                median=amplification.median, max=amplification.max, bound=self.divisor.bound
+                median=amplification.median,
+                max=amplification.max,
+                bound=self.divisor.largest_factor,
             ),
             mean_energy=self.energy_sum / self.tokens,
-            offset_share=_share(float(offset @ offset), self.square_sum / self.vectors),
-            max_abs=float(self.channels.max()),
-            top_channels=_top(self.channels),
+            offset_share=_safe_ratio(float(offset @ offset), self.square_sum / self.vectors),
+            max_abs=float(self.channel_max.max()),
+            top_channels=_top_channels(self.channel_max),
             constant=constant,
             padded_constant=self.padded_constant,
-            constant_places=tuple(places[:PLACES]),
-            dominated=self.dominated,
-            jacobian=jacobian,
+            constant_indices=tuple(indices[:CONSTANT_INDICES]),
+            eps_dominated=self.eps_dominated,
         )
 
+    def _update_variances(self, m2: Numbers) -> None:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.m2.update(m2)
+            share = self.divisor.eps_share(m2)
+            self.eps_share.update(share)
+            self.eps_dominated += int((share > 1 / 2).sum())
+            self.amplification.update(1.0 / self.divisor.compute_denominator(m2))
 
-def _share(part: float, whole: float) -> float:
+    def _count_constant(self, all_m2: Numbers, valid: slice | Indices) -> None:
+        """Count constant inputs among all rows, padding included."""
+        is_constant = self._is_constant(all_m2)
+        count = int(is_constant[valid].sum())
+        self.constant += count
+        self.padded_constant += int(is_constant.sum()) - count
+        if self.groups > 1:
+            constant_rows = np.arange(all_m2.size)[valid][is_constant[valid]]
+            self.constant_groups.update((constant_rows % self.groups).tolist())
+
+    def _update_channels(self, offset: Numbers, channel_max: Numbers) -> None:
+        self.offset = offset.copy() if self.offset is None else self.offset + offset
+        self.channel_max = (
+            channel_max.copy()
+            if self.channel_max is None
+            else np.maximum(self.channel_max, channel_max)
+        )
+
+    def _is_constant(self, m2: Numbers) -> npt.NDArray[np.bool_]:
+        scaled = _CONSTANT * self.divisor.variance_scale * m2
+        return np.asarray(scaled <= self.divisor.eps)
+
+
+def _safe_ratio(part: float, whole: float) -> float:
     return part / whole if whole != 0 else 0.0
 
 
-def _top(channels: Numbers) -> tuple[int, ...]:
-    sizes = np.nan_to_num(channels, nan=np.inf)
+def _top_channels(channel_max: Numbers) -> tuple[int, ...]:
+    sizes = np.nan_to_num(channel_max, nan=np.inf)
     return tuple(int(i) for i in np.argsort(-sizes, kind="stable")[:TOP_CHANNELS])
 
 
-def _valid(record: NormRecord, rows: int) -> slice | Numbers:
+def _valid_rows(record: NormRecord, count: int) -> slice | Indices:
     if record.tokens.valid is None:
-        return slice(0, rows)
+        return slice(0, count)
     return record.tokens.valid.cpu().numpy()
-
-
-def _host(tensor: torch.Tensor) -> Numbers:
-    return tensor.detach().double().cpu().numpy()

@@ -1,4 +1,4 @@
-"""How large what a norm puts out is."""
+"""The size of a norm's output."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 import torch
 
-from normdiag.measure.passes.observer import NormRecord
+from normdiag.measure.sites.samples import NormSample
 
 
-def output_rms(records: Sequence[NormRecord]) -> float | None:
-    """Root mean square over the sampled rows of all passes; None where no output was seen."""
-    kept = [r.output_rows for r in records if r.output_rows is not None]
-    count = sum(rows.numel() for rows in kept)
+def output_rms(samples: Sequence[NormSample]) -> float | None:
+    """Root mean square over the sampled rows of all passes; None without an output."""
+    outputs = [sample.output_rows for sample in samples if sample.output_rows is not None]
+    count = sum(rows.numel() for rows in outputs)
     if not count:
         return None
-    squares = sum(torch.linalg.vector_norm(rows, dtype=torch.float64) ** 2 for rows in kept)
+    squares = sum(torch.linalg.vector_norm(rows, dtype=torch.float64) ** 2 for rows in outputs)
     return float((squares / count) ** 0.5)

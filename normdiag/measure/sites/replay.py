@@ -1,4 +1,4 @@
-"""Every found norm recomputed from its operands, every add from its own, in float64."""
+"""Every detected norm and every residual add recomputed from its operands in float64."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import torch
 
 from normdiag.evidence.replay import Replay
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import AddRecord, NormRecord
-from normdiag.measure.sites.norm_inputs import Denominator, denominator
-from normdiag.structure.forms import DetectedNorm
+from normdiag.measure.sites.norm_inputs import Denominator, norm_denominator
+from normdiag.measure.sites.samples import AddSample, NormSample
+from normdiag.structure.algebraic_forms import DetectedNorm
 
 
-def replay_norm(records: Sequence[NormRecord], learned: LearnedValues) -> Replay | None:
-    """y = gain z / s + bias on the sampled rows, against what the model computed."""
+def replay_norm(
+    norm: DetectedNorm, samples: Sequence[NormSample], learned: LearnedValues
+) -> Replay | None:
+    """Compare y = gain z / s + bias on the sampled rows with what the model computed."""
     errors = []
-    for record in records:
-        if record.output_rows is None:
+    for sample in samples:
+        if sample.output_rows is None:
             continue
-        expected = apply_norm(record.found, record.input_rows, learned, record.rows)
+        expected = apply_norm(norm, sample.input_rows, learned, sample.rows)
         if expected is not None:
-            errors.append(relative_error(expected, record.output_rows))
+            errors.append(relative_error(expected, sample.output_rows))
     return Replay(max_rel_error=max(errors)) if errors else None
 
 
@@ -31,53 +33,53 @@ def apply_norm(
     learned: LearnedValues,
     which: torch.Tensor | None = None,
 ) -> torch.Tensor | None:
-    """The norm as found, on rows of its input, in float64; None where that is not possible.
+    """Compute the norm as detected, on rows of its input, in float64; None where it cannot be.
 
     `which`: the numbers of the rows among all rows of the input. Without them the rows are tokens
     of a stream, whatever the norm takes its statistics over.
     """
     x = rows.detach().double().cpu()
-    y = _normalised(norm, x, learned, which)
+    y = _normalise_rows(norm, x, learned, which)
     for parts, combine in ((norm.gains, torch.mul), (norm.biases, torch.add)):
         if y is None or not parts:
             continue
-        vector = beside(norm, learned.vector(norm, parts), y.shape[-1], which)
+        vector = match_rows(norm, learned.product_vector(norm, parts), y.shape[-1], which)
         y = None if vector is None else combine(y, vector)
     return y
 
 
-def _normalised(
+def _normalise_rows(
     norm: DetectedNorm, x: torch.Tensor, learned: LearnedValues, which: torch.Tensor | None
 ) -> torch.Tensor | None:
     """Before gain and bias."""
     if norm.alpha is not None:
-        alpha = learned.values(norm.alpha)
+        alpha = learned.find_tensor(norm.alpha)
         return None if alpha is None else torch.tanh(x * alpha.detach().double().cpu())
-    divisor = denominator(norm, learned)
+    divisor = norm_denominator(norm, learned)
     if norm.running_mean is not None and norm.running_var is not None:
-        mean, var = (learned.values(n) for n in (norm.running_mean, norm.running_var))
+        mean, var = (learned.find_tensor(n) for n in (norm.running_mean, norm.running_var))
         means, variances = (
-            beside(norm, None if v is None else v.detach().double().cpu(), x.shape[-1], which)
+            match_rows(norm, None if v is None else v.detach().double().cpu(), x.shape[-1], which)
             for v in (mean, var)
         )
         if means is None or variances is None:
             return None
-        return (x - means) / _s(divisor, variances)
+        return (x - means) / _row_denominator(divisor, variances)
     if which is None and norm.count != x.shape[-1]:
         return None
     if norm.is_centred:
         x = x - x.mean(-1, keepdim=True)
-    return norm.factor * x / _s(divisor, x.square().mean(-1, keepdim=True))
+    return norm.factor * x / _row_denominator(divisor, x.square().mean(-1, keepdim=True))
 
 
-def _s(divisor: Denominator, m2: torch.Tensor) -> torch.Tensor:
-    return torch.from_numpy(divisor.s(m2.numpy()))
+def _row_denominator(divisor: Denominator, m2: torch.Tensor) -> torch.Tensor:
+    return torch.from_numpy(divisor.compute_denominator(m2.numpy()))
 
 
-def beside(
+def match_rows(
     norm: DetectedNorm, vector: torch.Tensor | None, features: int, which: torch.Tensor | None
 ) -> torch.Tensor | None:
-    """A learned vector as it stands beside rows of `features`; None where it does not fit.
+    """Expand a learned vector to rows of `features`; None where it does not fit.
 
     A row of a batch norm is a channel; a row of a group norm holds the channels of one group, each
     at several positions, and rows run through the groups.
@@ -94,18 +96,18 @@ def beside(
     return vector if channels == features else None
 
 
-def replay_add(records: Sequence[AddRecord]) -> Replay:
-    """y = x + u on the sampled rows."""
+def replay_add(samples: Sequence[AddSample]) -> Replay:
+    """Compare y = x + u on the sampled rows with what the model computed."""
     errors = [
-        relative_error(r.skip_rows.double().cpu() + r.branch_rows.double().cpu(), r.out_rows)
-        for r in records
+        relative_error(sample.skip_rows.double() + sample.branch_rows.double(), sample.out_rows)
+        for sample in samples
     ]
     return Replay(max_rel_error=max(errors))
 
 
-def relative_error(expected: torch.Tensor, seen: torch.Tensor) -> float:
-    """max |expected - seen| / max |seen|; infinite where one is finite and the other is not."""
-    actual = seen.detach().double().cpu()
+def relative_error(expected: torch.Tensor, computed: torch.Tensor) -> float:
+    """max |expected - computed| / max |computed|; infinite where only one of both is finite."""
+    actual = computed.detach().double().cpu()
     finite = torch.isfinite(expected) & torch.isfinite(actual)
     if not bool(finite.all()):
         same = (expected == actual) | (expected.isnan() & actual.isnan())

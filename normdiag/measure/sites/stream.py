@@ -1,4 +1,4 @@
-"""What the residual stream does: from the passes' per-token statistics to one AddMeasurement."""
+"""The measurement of one residual add, from the statistics per token of all passes."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from normdiag.evidence.stream import AddMeasurement, AddRms, Position
-from normdiag.measure.passes.observer import AddRecord
-from normdiag.measure.statistics.add_statistics import AddRows
-from normdiag.measure.statistics.column import Column
-from normdiag.measure.statistics.extremes import AddExtremes
+from normdiag.evidence.stream import AddMeasurement, AddRms, TokenPosition
+from normdiag.measure.passes.records import AddRecord
+from normdiag.measure.sites.add_extremes import AddExtremes
+from normdiag.measure.statistics.accumulator import merge_by_id
+from normdiag.measure.statistics.add_statistics import AddTokenStatistics
+from normdiag.measure.statistics.earliest_pass import SequenceNumbers
+from normdiag.measure.statistics.largest_element import LargestElement
+from normdiag.measure.statistics.rows import to_numpy
 from normdiag.measure.statistics.summaries import Numbers
-
-Rows = tuple[int, ...]
-"""Which sequences of the probe one pass ran, in the order of its batch."""
+from normdiag.measure.statistics.token_statistics import TokenStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +54,51 @@ class TokenNumbers:
             return np.asarray(self.out / self.skip)
 
 
-def token_numbers(record: AddRecord, rows: AddRows, own: Rows) -> TokenNumbers:
-    """The numbers of one pass; `own` are its sequences."""
+def compute_token_numbers(
+    record: AddRecord, statistics: AddTokenStatistics, sequences: SequenceNumbers
+) -> TokenNumbers:
+    """The numbers of one pass on the host."""
     tokens = record.tokens
-    n = rows.out_square.numel()
-    valid = np.arange(n) if tokens.valid is None else tokens.valid.cpu().numpy()
-    xx, uu, yy = (_host(t)[valid] for t in (rows.skip_square, rows.branch_square, rows.out_square))
-    xu, xy = (_host(t)[valid] for t in (rows.skip_branch, rows.skip_out))
-    skip, branch, out = np.sqrt(xx), np.sqrt(uu), np.sqrt(yy)
+    count = statistics.out_square.numel()
+    valid = np.arange(count) if tokens.valid is None else tokens.valid.cpu().numpy()
+
+    def select(values: torch.Tensor) -> Numbers:
+        selected: Numbers = to_numpy(values)[valid]
+        return selected
+
+    skip, branch, out = (
+        np.sqrt(select(squares))
+        for squares in (statistics.skip_square, statistics.branch_square, statistics.out_square)
+    )
     with np.errstate(invalid="ignore", divide="ignore"):
-        cosine = np.where((skip != 0) & (branch != 0), xu / (skip * branch), 0.0)
-        turn = np.arctan2(_host(rows.across)[valid], xy / skip)
-        angle = np.degrees(np.where((skip != 0) & (out != 0), turn, 0.0))
-    sequence, position = tokens.places(valid)
+        cosine = select(statistics.skip_branch) / (skip * branch)
+        along = select(statistics.skip_out) / skip
+        angle = np.degrees(np.arctan2(select(statistics.orthogonal_norm), along))
+    sequence, position = tokens.token_places(valid)
     return TokenNumbers(
-        skip, branch, out, cosine, angle,
-        _host(rows.max_abs)[valid], _host(rows.max_channel)[valid], _host(rows.kurtosis)[valid],
-        _host(rows.median_abs)[valid],
-        numbered(sequence.astype(float), own), position.astype(float),
-    )  # fmt: skip
+        skip=skip,
+        branch=branch,
+        out=out,
+        cosine=np.where((skip != 0) & (branch != 0), cosine, 0.0),
+        angle=np.where((skip != 0) & (out != 0), angle, 0.0),
+        max_abs=select(statistics.max_abs),
+        max_channel=select(statistics.max_channel),
+        kurtosis=select(statistics.kurtosis),
+        median_abs=select(statistics.median_abs),
+        sequence=global_sequences(sequence.astype(float), sequences),
+        position=position.astype(float),
+    )
 
 
-def numbered(local: Numbers, own: Rows) -> Numbers:
-    """The probe's sequence numbers of a pass's `local` ones; its tokens may be one flat row."""
-    if local.size and int(local.max()) < len(own):
-        numbers: Numbers = np.asarray(own, dtype=np.float64)[local.astype(int)]
+def global_sequences(local: Numbers, sequences: SequenceNumbers) -> Numbers:
+    """Sequence numbers over all inputs of a pass's `local` ones.
+
+    The tokens of several sequences may be one flat row: they count on from the pass's first.
+    """
+    if local.size and int(local.max()) < len(sequences):
+        numbers: Numbers = np.asarray(sequences, dtype=np.float64)[local.astype(int)]
         return numbers
-    return local + (own[0] if own else 0)
+    return local + (sequences[0] if sequences else 0)
 
 
 _COLUMNS = (
@@ -90,14 +109,16 @@ _SIDES = ("skip", "branch", "out")
 
 
 @dataclass(slots=True)
-class AddStream:
-    """One add over all passes."""
+class AddAccumulator:
+    """Accumulator of one residual add's measurement."""
 
-    columns: dict[str, Column] = field(default_factory=lambda: {c: Column() for c in _COLUMNS})
-    later: Column = field(default_factory=Column)
+    columns: dict[str, TokenStatistics] = field(
+        default_factory=lambda: {name: TokenStatistics() for name in _COLUMNS}
+    )
+    later_out: TokenStatistics = field(default_factory=TokenStatistics)
     """||y|| without the first token of each sequence."""
-    largest: tuple[float, int, Position] | None = None
-    """The largest |y|, its channel and its token."""
+    largest: LargestElement = field(default_factory=LargestElement)
+    """The largest |y|."""
     squares: dict[str, float] = field(default_factory=lambda: dict.fromkeys(_SIDES, 0.0))
     """Sums over tokens of ||x||^2, ||u||^2, ||y||^2."""
     nonfinite: int = 0
@@ -107,74 +128,87 @@ class AddStream:
     pair_cosine: float = 0.0
     extremes: AddExtremes = field(default_factory=AddExtremes)
 
-    def take(self, numbers: TokenNumbers, rows: AddRows) -> None:
-        """One pass more."""
-        self.nonfinite += int((~torch.isfinite(rows.out_square)).sum())
+    def update(self, record: AddRecord, numbers: TokenNumbers, sequences: SequenceNumbers) -> None:
+        """Add one pass, if it measured statistics: `numbers` are those of its tokens."""
+        statistics = record.statistics
+        if statistics is None:
+            return
+        self.extremes.update(record, sequences)
+        self.nonfinite += int((~torch.isfinite(statistics.out_square)).sum())
         if not numbers.out.size:
             return
         for name, column in self.columns.items():
-            column.take(getattr(numbers, name))
+            column.update(getattr(numbers, name))
         for name in _SIDES:
             self.squares[name] += float(np.square(getattr(numbers, name)).sum())
-        self.elements += numbers.out.size * rows.features
-        self.later.take(numbers.out[~numbers.is_first])
-        at = int(np.argmax(numbers.max_abs))
-        largest = float(numbers.max_abs[at])
-        # a NaN is the largest there can be
-        if self.largest is None or not largest <= self.largest[0]:
-            token = Position(sequence=int(numbers.sequence[at]), position=int(numbers.position[at]))
-            self.largest = (largest, int(numbers.max_channel[at]), token)
-        self.pairs += rows.pairs
-        self.pair_cosine += float(rows.pair_cosine)
+        self.elements += numbers.out.size * statistics.features
+        self.later_out.update(numbers.out[~numbers.is_first])
+        self.largest.update(
+            numbers.max_abs, numbers.sequence, numbers.position, numbers.max_channel
+        )
+        self.pairs += statistics.pairs
+        self.pair_cosine += float(statistics.pair_cosine)
 
-    def growing_norm(self) -> float:
+    def merge(self, other: AddAccumulator) -> None:
+        """Add the passes of `other`."""
+        merge_by_id(self.columns, other.columns)
+        self.later_out.merge(other.later_out)
+        self.largest.merge(other.largest)
+        for side, total in other.squares.items():
+            self.squares[side] += total
+        self.nonfinite += other.nonfinite
+        self.elements += other.elements
+        self.pairs += other.pairs
+        self.pair_cosine += other.pair_cosine
+        self.extremes.merge(other.extremes)
+
+    def growth_norm(self) -> float:
         """What the growth law is fitted to: the mean ||y||, first tokens left out if it can be."""
-        return self.later.mean if self.later.count else self.columns["out"].mean
+        return self.later_out.mean if self.later_out.count else self.columns["out"].mean
 
-    def update_ratio(self) -> float:
+    def median_update_ratio(self) -> float:
         """||u|| / ||x|| of the median token."""
-        return self.columns["update_ratio"].median
+        return self.columns["update_ratio"].compute().median
 
     def sink_ratio(self) -> float | None:
         """Mean ||y|| of the first tokens over that of the others; None without one or the other."""
-        out, later = self.columns["out"], self.later
+        out, later = self.columns["out"], self.later_out
         firsts = out.count - later.count
         if not (firsts and later.count and later.mean):
             return None
         return (out.total - later.total) / firsts / later.mean
 
-    def result(self) -> AddMeasurement | None:
+    def compute(self) -> AddMeasurement | None:
         """None where there was no token."""
-        if self.largest is None:
+        largest = self.largest.compute()
+        if largest is None:
             return None
-        columns = self.columns
-        max_abs, channel, token = self.largest
+        max_abs, (sequence, position, channel) = largest
+        summaries = {name: column.compute() for name, column in self.columns.items()}
+        operands = self.extremes.compute()
+        dtypes = operands.dtypes
         return AddMeasurement(
-            tokens=columns["out"].count,
-            skip_norm=columns["skip"].typical(),
-            branch_norm=columns["branch"].typical(),
-            out_norm=columns["out"].typical(),
-            update_ratio=columns["update_ratio"].typical(),
-            cosine=columns["cosine"].typical(),
-            angle_deg=columns["angle"].typical(),
+            tokens=self.columns["out"].count,
+            skip_norm=summaries["skip"].to_mean_median_max(),
+            branch_norm=summaries["branch"].to_mean_median_max(),
+            out_norm=summaries["out"].to_mean_median_max(),
+            update_ratio=summaries["update_ratio"].to_mean_median_max(),
+            cosine=summaries["cosine"].to_mean_median_max(),
+            angle_deg=summaries["angle"].to_mean_median_max(),
             max_abs=max_abs,
             max_channel=channel,
-            max_token=token,
-            median_abs=columns["median_abs"].median,
+            max_token=TokenPosition(sequence=sequence, position=position),
+            median_abs=summaries["median_abs"].median,
             token_cosine=self.pair_cosine / self.pairs if self.pairs else None,
-            kurtosis=columns["kurtosis"].typical(),
-            out_ratio=columns["out_ratio"].typical(),
+            kurtosis=summaries["kurtosis"].to_mean_median_max(),
+            out_ratio=summaries["out_ratio"].to_mean_median_max(),
             sink_ratio=self.sink_ratio(),
             nonfinite=self.nonfinite,
             rms=AddRms(**{k: (v / self.elements) ** 0.5 for k, v in self.squares.items()}),
-            skip_dtype=self.extremes.skip_dtype,
-            branch_dtype=self.extremes.branch_dtype,
-            skip_max_abs=self.extremes.skip_max,
-            branch_max_abs=self.extremes.branch_max,
-            padded_nonfinite=self.extremes.padded_nonfinite,
-            nonfinite_elements=self.extremes.nonfinite_elements,
+            skip_dtype=None if dtypes is None else dtypes.skip,
+            branch_dtype=None if dtypes is None else dtypes.branch,
+            skip_max_abs=operands.skip_max,
+            branch_max_abs=operands.branch_max,
+            padded_nonfinite=operands.padded_nonfinite,
+            nonfinite_elements=operands.nonfinite_elements,
         )
-
-
-def _host(tensor: torch.Tensor) -> Numbers:
-    return tensor.detach().double().cpu().numpy()

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from normdiag.measure.statistics.rows import Tokens, chunk_size, chunks
+from normdiag.measure.statistics.rows import Tokens, chunk_size, chunk_starts
 from normdiag.measure.statistics.slab import Slab
 
 
 @dataclass(slots=True)
-class AddRows:
+class AddTokenStatistics:
     """One pass of one add. Vectors over all tokens, padding included."""
 
     skip_square: torch.Tensor
@@ -22,7 +22,7 @@ class AddRows:
     """<x, u>."""
     skip_out: torch.Tensor
     """<x, y>."""
-    across: torch.Tensor
+    orthogonal_norm: torch.Tensor
     """||y - (<x, y> / <x, x>) x||: the part of y across x, from which small angles are read."""
     max_abs: torch.Tensor
     max_channel: torch.Tensor
@@ -35,17 +35,17 @@ class AddRows:
     features: int
 
 
-def add_rows(
+def compute_add_statistics(
     skip: torch.Tensor, branch: torch.Tensor, out: torch.Tensor, tokens: Tokens, slab: Slab
-) -> AddRows:
+) -> AddTokenStatistics:
     """Statistics of y = x + u, each (tokens, features)."""
     n, features = out.shape
-    numbers = (slab.empty((n,), torch.float64, out.device) for _ in range(9))
+    numbers = (slab.empty_tensor((n,), torch.float64, out.device) for _ in range(9))
     xx, uu, yy, xu, xy, across, kurtosis, max_abs, median_abs = numbers
-    max_channel = slab.empty((n,), torch.int64, out.device)
+    max_channel = slab.empty_tensor((n,), torch.int64, out.device)
     step = chunk_size(features)
-    directions = _Directions(tokens, n, features, out.device)
-    for start in chunks(n, features):
+    directions = _SequenceDirections(tokens, n, features, out.device)
+    for start in chunk_starts(n, features):
         part = slice(start, start + step)
         x, u, y = skip[part].double(), branch[part].double(), out[part].double()
         xx[part] = torch.linalg.vecdot(x, x)
@@ -53,28 +53,28 @@ def add_rows(
         xu[part] = torch.linalg.vecdot(x, u)
         xy[part] = torch.linalg.vecdot(x, y)
         yy[part] = torch.linalg.vecdot(y, y)
-        across[part] = _across(x, y, xy[part] / xx[part])
-        kurtosis[part] = _kurtosis(y)
+        across[part] = _orthogonal_norm(x, y, xy[part] / xx[part])
+        kurtosis[part] = _channel_kurtosis(y)
         sizes = out[part].abs()
         top = sizes.max(-1)
         max_abs[part], max_channel[part] = top.values.double(), top.indices
         median_abs[part] = channel_median(sizes)
-        directions.take(start, y, yy[part])
-    pair_cosine, pairs = directions.pairs()
-    return AddRows(
+        directions.add_chunk(start, y, yy[part])
+    pair_cosine, pairs = directions.pair_cosines()
+    return AddTokenStatistics(
         xx, uu, yy, xu, xy, across, max_abs, max_channel, kurtosis, median_abs,
-        slab.keep(pair_cosine), pairs, features,
+        slab.store_copy(pair_cosine), pairs, features,
     )  # fmt: skip
 
 
-def _across(x: torch.Tensor, y: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
+def _orthogonal_norm(x: torch.Tensor, y: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
     """||y - along x||. An arccos of the cosine would lose half of the digits of a small angle."""
     rest = y - along[:, None] * x
     across: torch.Tensor = torch.linalg.vecdot(rest, rest).sqrt_()
     return across
 
 
-def _kurtosis(y: torch.Tensor) -> torch.Tensor:
+def _channel_kurtosis(y: torch.Tensor) -> torch.Tensor:
     """E(y - m)^4 / (E(y - m)^2)^2 over channels."""
     squares = (y - y.mean(-1, keepdim=True)).square_()
     variance = squares.mean(-1)
@@ -96,7 +96,7 @@ def channel_median(sizes: torch.Tensor) -> torch.Tensor:
     return (ordered[:, middle[0]].double() + ordered[:, middle[1]].double()) / 2
 
 
-class _Directions:
+class _SequenceDirections:
     """Sum over the tokens of a sequence of y/||y||: gives the mean cosine of pairs in O(n H)."""
 
     def __init__(self, tokens: Tokens, n: int, features: int, device: torch.device) -> None:
@@ -115,7 +115,7 @@ class _Directions:
         self._sums = torch.zeros(size, dtype=torch.float64, device=device)
         self._counts = torch.zeros(size[0], dtype=torch.float64, device=device)
 
-    def take(self, start: int, y: torch.Tensor, yy: torch.Tensor) -> None:
+    def add_chunk(self, start: int, y: torch.Tensor, yy: torch.Tensor) -> None:
         if not self._defined:
             return
         part = slice(start, start + y.shape[0])
@@ -128,7 +128,7 @@ class _Directions:
             self._sums.index_add_(0, sequence, unit)
         self._counts.index_add_(0, sequence, usable.double())
 
-    def pairs(self) -> tuple[torch.Tensor, float]:
+    def pair_cosines(self) -> tuple[torch.Tensor, float]:
         """Sum of cosines over unordered pairs, and how many pairs there are."""
         totals = torch.linalg.vecdot(self._sums, self._sums) - self._counts
         n = self._counts

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import torch
 
-from normdiag.measure.statistics.rows import chunk_size, chunks
+from normdiag.measure.statistics.rows import chunk_size, chunk_starts
 from normdiag.measure.statistics.slab import Slab
 
 
 @dataclass(slots=True)
-class NormRows:
+class NormRowStatistics:
     """One pass of one norm. Per-row vectors over all rows, padding included."""
 
     mean: torch.Tensor
@@ -26,7 +26,7 @@ class NormRows:
     vectors: int
     """How many vectors over channels `offset` is a sum of."""
 
-    def by_channel(self, vectors: torch.Tensor) -> None:
+    def set_channel_statistics(self, vectors: torch.Tensor) -> None:
         """Take what is said per channel from (vectors, channels): in the rows of a batch or a group
         norm a column is no channel."""
         self.channel_max = vectors.abs().amax(0).double()
@@ -34,35 +34,35 @@ class NormRows:
         self.vectors = vectors.shape[0]
 
 
-def norm_rows(
+def compute_norm_statistics(
     rows: torch.Tensor, is_centred: bool, valid: torch.Tensor | None, slab: Slab
-) -> NormRows:
+) -> NormRowStatistics:
     """Statistics of `rows` (tokens, features). Errors of float64 summation only."""
     n, features = rows.shape
     step = chunk_size(features)
-    mean, square, m2 = (slab.empty((n,), torch.float64, rows.device) for _ in range(3))
-    offset = slab.empty((features,), torch.float64, rows.device).zero_()
+    mean, square, m2 = (slab.empty_tensor((n,), torch.float64, rows.device) for _ in range(3))
+    offset = slab.empty_tensor((features,), torch.float64, rows.device).zero_()
     is_valid = None
     if valid is not None:
         is_valid = torch.zeros(n, dtype=torch.float64, device=rows.device)
         is_valid[valid] = 1.0
-    for start in chunks(n, features):
+    for start in chunk_starts(n, features):
         part = slice(start, start + step)
         x = rows[part].double()
         mean[part] = x.mean(-1)
         square[part] = torch.linalg.vecdot(x, x)
-        offset += x.sum(0) if is_valid is None else _weighted(is_valid[part], x)
+        offset += x.sum(0) if is_valid is None else _masked_sum(is_valid[part], x)
         if is_centred:
             x = x - mean[part, None]
             m2[part] = torch.linalg.vecdot(x, x) / features
         else:
             m2[part] = square[part] / features
     kept = rows if valid is None else rows[valid]
-    channel_max = slab.empty((features,), torch.float64, rows.device).zero_()
+    channel_max = slab.empty_tensor((features,), torch.float64, rows.device).zero_()
     if kept.shape[0]:
         channel_max.copy_(kept.abs().amax(0))
-    return NormRows(mean, m2, square, channel_max, offset, kept.shape[0])
+    return NormRowStatistics(mean, m2, square, channel_max, offset, kept.shape[0])
 
 
-def _weighted(is_valid: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+def _masked_sum(is_valid: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return torch.where(is_valid[:, None] > 0, x, 0.0).sum(0)

@@ -6,19 +6,19 @@ import torch
 
 from normdiag.graph import Node
 from normdiag.measure.statistics.slab import Slab
-from normdiag.structure.forms import SquareForm
-from normdiag.structure.operations import CONVOLUTIONS, MATRIX_PRODUCTS
+from normdiag.structure.algebraic_forms import SquareForm
+from normdiag.structure.aten_operations import CONVOLUTIONS, MATRIX_PRODUCTS
 
 _CONTRACTIONS = MATRIX_PRODUCTS | CONVOLUTIONS
 _LOOKED_AT = _CONTRACTIONS | {"mul", "pow", "square"}
 
 
-def largest(values: torch.Tensor, valid: torch.Tensor | None, slab: Slab) -> torch.Tensor:
+def largest_magnitude(values: torch.Tensor, valid: torch.Tensor | None, slab: Slab) -> torch.Tensor:
     """max |value|, a scalar kept in `slab`, of the rows `valid` (None: all); NaN where one is."""
     kept = values if valid is None else values.reshape(-1, values.shape[-1])[valid]
     if kept.is_complex():  # the spectra of models that mix tokens by a Fourier transform
         kept = kept.abs()
-    found = slab.empty((), kept.dtype, kept.device)
+    found = slab.empty_tensor((), kept.dtype, kept.device)
     if kept.numel() == 0:
         return found.zero_()
     low, high = torch.aminmax(kept)

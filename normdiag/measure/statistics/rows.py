@@ -28,7 +28,13 @@ def to_rows(x: torch.Tensor, axes: tuple[int, ...], groups: int = 1) -> torch.Te
     return x.reshape(rows * groups, features // groups)
 
 
-def chunks(rows: int, features: int) -> range:
+def to_numpy(tensor: torch.Tensor) -> npt.NDArray[np.float64]:
+    """In float64 on the host."""
+    array: npt.NDArray[np.float64] = tensor.detach().double().cpu().numpy()
+    return array
+
+
+def chunk_starts(rows: int, features: int) -> range:
     """Starts of row chunks of about CHUNK_ELEMENTS."""
     return range(0, max(rows, 1), max(1, CHUNK_ELEMENTS // max(features, 1)))
 
@@ -36,17 +42,6 @@ def chunks(rows: int, features: int) -> range:
 def chunk_size(features: int) -> int:
     """Rows per chunk."""
     return max(1, CHUNK_ELEMENTS // max(features, 1))
-
-
-@dataclass(frozen=True, slots=True)
-class Padding:
-    """The attention mask of one input: True where a token is real. Shape (sequences, positions)."""
-
-    mask: torch.Tensor
-
-    @property
-    def tokens(self) -> int:
-        return int(self.mask.sum())
 
 
 @dataclass(slots=True)
@@ -63,7 +58,7 @@ class Tokens:
     """"batch": rows run sequence by sequence; "time": position by position; "head": head by head
     of one sequence, position by position."""
 
-    def places(self, rows: Indices) -> tuple[Indices, Indices]:
+    def token_places(self, rows: Indices) -> tuple[Indices, Indices]:
         """Sequence and position of each row."""
         if self.order == "head":
             return rows // (self.per_token * self.positions), rows % self.positions
@@ -72,45 +67,53 @@ class Tokens:
             return token % self.sequences, token // self.sequences
         return np.divmod(token, max(self.positions, 1))
 
+    def row_places(self, rows: Indices) -> Indices:
+        """(rows, 3): sequence, position, and which of its token's rows each is."""
+        sequence, position = self.token_places(rows)
+        is_by_head = self.order == "head"
+        part = (rows // max(self.positions, 1) if is_by_head else rows) % self.per_token
+        return np.stack([sequence, position, part], axis=-1)
+
 
 class TokenLayout:
     """Finds the tokens of a site from its shape and the padding that applies to it."""
 
-    def __init__(self, sequences: int, positions: int, padding: Padding | None) -> None:
+    def __init__(self, sequences: int, positions: int, token_mask: torch.Tensor | None) -> None:
         self.sequences = sequences
         self.positions = positions
-        full = padding is None or bool(padding.mask.all())
-        self._mask = None if full or padding is None else padding.mask.bool()
+        is_full = token_mask is None or bool(token_mask.all())
+        self._mask = None if is_full else token_mask
+        """True where a token is real, (sequences, positions); None where all are."""
         self._cache: dict[tuple[tuple[int, ...], int], Tokens] = {}
 
-    def tokens(self, lead: tuple[int, ...], groups: int = 1) -> Tokens:
+    def site_tokens(self, lead: tuple[int, ...], groups: int = 1) -> Tokens:
         """`lead`: the sizes of the axes that are not reduced, in order."""
         key = (lead, groups)
         if key not in self._cache:
-            self._cache[key] = self._read(lead, groups)
+            self._cache[key] = self._match_shape(lead, groups)
         return self._cache[key]
 
-    def _read(self, lead: tuple[int, ...], groups: int) -> Tokens:
+    def _match_shape(self, lead: tuple[int, ...], groups: int) -> Tokens:
         b, s = self.sequences, self.positions
         rows = groups
         for size in lead:
             rows *= size
         if lead[:1] == (b * s,) or (lead[:2] == (b, s)):
             per = rows // (b * s)
-            return Tokens(self._valid(self._mask, per), b, s, per, "batch")
+            return Tokens(self._valid_rows(self._mask, per), b, s, per, "batch")
         if lead[:2] == (s, b):
             mask = None if self._mask is None else self._mask.T
-            return Tokens(self._valid(mask, rows // (b * s)), b, s, rows // (b * s), "time")
+            return Tokens(self._valid_rows(mask, rows // (b * s)), b, s, rows // (b * s), "time")
         if groups == 1 and len(lead) == 3 and (lead[0], lead[2]) == (b, s):
             mask = None
             if self._mask is not None:
                 mask = self._mask[:, None, :].expand(b, lead[1], s)
-            return Tokens(self._valid(mask, 1), b, s, lead[1], "head")
+            return Tokens(self._valid_rows(mask, 1), b, s, lead[1], "head")
         first = lead[0] if len(lead) > 1 else 1
         return Tokens(None, first, rows // max(first, 1), 1, "batch")
 
     @staticmethod
-    def _valid(mask: torch.Tensor | None, per: int) -> torch.Tensor | None:
+    def _valid_rows(mask: torch.Tensor | None, per: int) -> torch.Tensor | None:
         if mask is None:
             return None
         flat = mask.reshape(-1)
@@ -127,12 +130,14 @@ class Sampler:
         self._seed = seed
         self._cache: dict[tuple[int, int | None], torch.Tensor] = {}
 
-    def add_rows(self, count: int, tokens: Tokens, device: torch.device) -> torch.Tensor:
+    def sample_add_rows(self, count: int, tokens: Tokens, device: torch.device) -> torch.Tensor:
         """Those of a residual add: three rows are kept a token, so half of a sample of tokens."""
-        picked = self.rows(count, tokens.valid, device)
+        picked = self.sample_rows(count, tokens.valid, device)
         return picked if self.size is None else picked[::2]
 
-    def rows(self, count: int, valid: torch.Tensor | None, device: torch.device) -> torch.Tensor:
+    def sample_rows(
+        self, count: int, valid: torch.Tensor | None, device: torch.device
+    ) -> torch.Tensor:
         """Sorted row indices, at most `size` of those that are not padding."""
         key = (count, None if valid is None else id(valid))
         if key not in self._cache:
@@ -154,7 +159,7 @@ class FirstSequence(Sampler):
         super().__init__(size=0, seed=0)
         self._positions = positions
 
-    def add_rows(self, count: int, tokens: Tokens, device: torch.device) -> torch.Tensor:
+    def sample_add_rows(self, count: int, tokens: Tokens, device: torch.device) -> torch.Tensor:
         rows = np.arange(count) if tokens.valid is None else tokens.valid.cpu().numpy()
-        sequence, _ = tokens.places(rows)
+        sequence, _ = tokens.token_places(rows)
         return torch.from_numpy(rows[sequence == 0][: self._positions]).to(device)

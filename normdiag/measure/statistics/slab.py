@@ -17,7 +17,7 @@ class Slab:
     def __init__(self) -> None:
         self._blocks: dict[tuple[torch.dtype, torch.device], tuple[torch.Tensor, int]] = {}
 
-    def empty(
+    def empty_tensor(
         self, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device
     ) -> torch.Tensor:
         """A tensor of `shape`; it lives as long as anything of its block does."""
@@ -31,11 +31,11 @@ class Slab:
         self._blocks[dtype, device] = (block, used + count)
         return block[used : used + count].view(shape)
 
-    def keep(self, tensor: torch.Tensor) -> torch.Tensor:
+    def store_copy(self, tensor: torch.Tensor) -> torch.Tensor:
         """A copy of `tensor`."""
-        return self.empty(tuple(tensor.shape), tensor.dtype, tensor.device).copy_(tensor)
+        return self.empty_tensor(tuple(tensor.shape), tensor.dtype, tensor.device).copy_(tensor)
 
-    def rows(self, tensor: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
+    def store_rows(self, tensor: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
         """A copy of the `picked` rows of `tensor`."""
-        kept = self.empty((picked.numel(), tensor.shape[1]), tensor.dtype, tensor.device)
+        kept = self.empty_tensor((picked.numel(), tensor.shape[1]), tensor.dtype, tensor.device)
         return torch.index_select(tensor, 0, picked, out=kept)

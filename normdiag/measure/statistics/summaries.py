@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from normdiag.evidence.statistics import Least, Worst
+from normdiag.evidence.statistics import MedianMax, MedianMin
 
 Numbers = npt.NDArray[np.float64]
 
 
-def worst(values: Numbers) -> Worst:
+def median_and_max(values: Numbers) -> MedianMax:
     """Median and max."""
-    return Worst(median=_median(values), max=float(values.max()))
+    return MedianMax(median=_median(values), max=float(values.max()))
 
 
-def least(values: Numbers) -> Least:
+def median_and_min(values: Numbers) -> MedianMin:
     """Median and min."""
-    return Least(median=_median(values), min=float(values.min()))
+    return MedianMin(median=_median(values), min=float(values.min()))
 
 
 def _median(values: Numbers) -> float:

@@ -14,8 +14,7 @@ from torch import nn
 from transformers.models.qwen3.modeling_qwen3 import apply_rotary_pos_emb, repeat_kv
 
 from normdiag.evidence.precision import LogitBound
-from normdiag.measure.precision.precision import precision
-from normdiag.measure.sites.assembly import measure
+from normdiag.measure.precision.logit_bounds import compute_logit_bounds
 from tests.measure.forwards import seen
 
 HEADS, WIDTH = 2, 16
@@ -33,9 +32,8 @@ IDS = torch.arange(3, 11).view(1, 8)
 
 def bounds(model: nn.Module, *args: torch.Tensor, **inputs: torch.Tensor) -> dict[str, LogitBound]:
     assembly = seen(model, *args, **inputs)
-    found = precision(assembly, measure(assembly, ("stream", "norms"), lambda: None))
-    assert found is not None
-    return found.logit_bounds
+    scores = assembly.peaks.compute().scores
+    return compute_logit_bounds(scores, assembly.sites, assembly.learned)
 
 
 def lively(config: transformers.PreTrainedConfig, attention: str) -> nn.Module:
@@ -87,9 +85,9 @@ class TestQwen3:
             largest = by_hand(model, i).abs().max().item()
             assert largest <= own.bound
             if attention == "eager":
-                assert own.seen == pytest.approx(largest, rel=1e-5)
+                assert own.max_observed == pytest.approx(largest, rel=1e-5)
             else:
-                assert own.seen is None
+                assert own.max_observed is None
 
     def test_a_model_without_such_norms_has_no_bound(self) -> None:
         torch.manual_seed(0)
@@ -107,7 +105,7 @@ def test_norms_over_all_heads_bound_by_their_whole_width() -> None:
         for n in (attention.q_norm, attention.k_norm)
     ]
     assert own.bound == pytest.approx(math.prod(lengths) * WIDTH**-0.5, rel=1e-12)
-    assert own.seen is not None and own.seen <= own.bound
+    assert own.max_observed is not None and own.max_observed <= own.bound
 
 
 def test_gemma_counts_one_plus_w_and_its_own_scale() -> None:
@@ -141,7 +139,7 @@ def test_however_positions_turn_q_and_k(config: transformers.PreTrainedConfig, t
             for name in (q_norm, own.k_norm)
         ]
         assert own.bound == pytest.approx(float(math.prod(lengths)) * WIDTH**-0.5, rel=1e-6)
-        assert own.seen is not None and 0 < own.seen <= own.bound
+        assert own.max_observed is not None and 0 < own.max_observed <= own.bound
 
 
 class Block(nn.Module):

@@ -13,12 +13,12 @@ from torch import nn
 
 from normdiag.evidence.precision import Precision
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import Sampling, run
-from normdiag.measure.passes.observer import Wanted
-from normdiag.measure.precision.precision import fitting, precision
-from normdiag.measure.sites.assembly import Assembly, assemble, measure
+from normdiag.measure.passes.forward import RowSampling, run_forward
+from normdiag.measure.passes.site_observer import MeasuredQuantities
+from normdiag.measure.precision.precision import fitting_factor, measure_precision
+from normdiag.measure.sites.site_statistics import SiteStatistics
 from sample_models import half_square, large_stream
-from tests.measure.forwards import measured, seen
+from tests.measure.forwards import accumulate_passes, measured, seen
 
 SMALL = {
     "hidden_size": 32,
@@ -49,8 +49,8 @@ def of(model: nn.Module, *args: torch.Tensor, **inputs: torch.Tensor) -> Precisi
     return told(seen(model, *args, **inputs))
 
 
-def told(assembly: Assembly) -> Precision:
-    found = precision(assembly, measure(assembly, ("stream", "norms"), lambda: None))
+def told(assembly: SiteStatistics) -> Precision:
+    found = measure_precision(assembly, assembly.compute(("stream-adds", "norm-inputs")))
     assert found is not None
     return found
 
@@ -123,7 +123,7 @@ class TestTheLargestValues:
         assert set(found.max_square) == set(norms) and len(norms) == 5
         for name in norms:
             assert found.max_square[name] == float(hooks.took[name].square().max())
-            assert found.squared_in[name] == "float32"
+            assert found.square_formats[name] == "float32"
 
     def test_a_squared_activation_is_a_product(self) -> None:
         """relu(x)^2, as Primer has it."""
@@ -143,9 +143,11 @@ class TestTheLargestValues:
         assert found.max_square == {}
 
 
-def split(model: nn.Module, parts: list[torch.Tensor]) -> Assembly:
+def split(model: nn.Module, parts: list[torch.Tensor]) -> SiteStatistics:
     batches = [Batch(args=(), inputs={"input_ids": ids}, rows=(0,)) for ids in parts]
-    return assemble([run(model, b, Wanted(), Sampling()) for b in batches], [(0,)] * len(parts))
+    return accumulate_passes(
+        [run_forward(model, b, MeasuredQuantities(), RowSampling()) for b in batches]
+    )
 
 
 class TestAnySplit:
@@ -161,7 +163,7 @@ class TestAnySplit:
         assert parted.max_square == pytest.approx(whole.max_square, rel=1e-5)
         for name, found in whole.formats.items():
             again = parted.formats[name]
-            assert again.tightest == found.tightest
+            assert again.headroom_site == found.headroom_site
             assert again.headroom == pytest.approx(found.headroom, rel=1e-5)
 
 
@@ -179,7 +181,7 @@ class TestSwallowed:
             model.model.embed_tokens.weight.mul_(100)
         model.to(run_in)
         hooks = Hooks(model, input_ids=IDS)
-        found = of(model, input_ids=IDS).formats[str(dtype).removeprefix("torch.")].swallowed
+        found = of(model, input_ids=IDS).formats[str(dtype).removeprefix("torch.")].absorbed_updates
         for i in range(2):
             at = f"model.layers.{i}"
             x, u = hooks.took[f"{at}.input_layernorm"], hooks.gave[f"{at}.self_attn"]
@@ -199,11 +201,11 @@ class TestSwallowed:
         found = told(assembly)
         name = "model.layers.0/add#0"
         exact = lost_by_torch(x, u, torch.bfloat16)
-        assert found.formats["bfloat16"].swallowed[name] == pytest.approx(exact, abs=1e-12)
-        picked = assembly.adds[name][0].rows
+        assert found.formats["bfloat16"].absorbed_updates[name] == pytest.approx(exact, abs=1e-12)
+        picked = assembly.add_samples[name][0].rows
         sampled = lost_by_torch(x[0, picked], u[0, picked], torch.float16)
         assert len(picked) == 8
-        assert found.formats["float16"].swallowed[name] == pytest.approx(sampled, abs=1e-12)
+        assert found.formats["float16"].absorbed_updates[name] == pytest.approx(sampled, abs=1e-12)
 
 
 class TestRemedy:
@@ -269,7 +271,7 @@ class TestRemedy:
 
     @given(st.floats(1e-3, 1e30))
     def test_it_is_the_largest_power_of_two_that_leaves_room_for_twice(self, size: float) -> None:
-        factor = fitting(size, 65504.0)
+        factor = fitting_factor(size, 65504.0)
         assert factor is not None
         assert 2 * factor * size <= 65504.0
         assert factor == 1.0 or 4 * factor * size > 65504.0
@@ -280,7 +282,7 @@ class TestWhatOverflowedInTheRun:
         model, x = large_stream.build()
         found = of(model.half(), x.half()).formats
         assert found["float16"].headroom == 0
-        assert found["float16"].tightest == "blocks.2/add#0"
+        assert found["float16"].headroom_site == "blocks.2/add#0"
         assert found["float16"].remedies["blocks"].factor is None
         assert found["bfloat16"].remedies == {}
         headroom = found["bfloat16"].headroom
@@ -290,7 +292,7 @@ class TestWhatOverflowedInTheRun:
         model, x = half_square.build()
         found = of(model, x)
         assert found.formats["float16"].square_headroom == 0
-        assert found.squared_in["blocks.2.ln1"] == "float16"
+        assert found.square_formats["blocks.2.ln1"] == "float16"
         assert found.max_square["blocks.2.ln1"] == float("inf")
         assert found.max_abs["blocks.2.ln1"] < 400
 
@@ -301,7 +303,7 @@ class TestLostParameters:
         with torch.no_grad():
             model.model.norm.weight[3] = 500.0
         found = of(model, input_ids=IDS).formats
-        assert len(found["float16"].lost_epsilons) == 5 == len(found["float8_e5m2"].lost_epsilons)
-        assert found["bfloat16"].lost_epsilons == ()
-        assert found["float8_e4m3fn"].lost_gains == ("model.norm",)
-        assert found["float8_e5m2"].lost_gains == ()
+        assert len(found["float16"].underflowing_epsilons) == 5 == len(found["float8_e5m2"].underflowing_epsilons)
+        assert found["bfloat16"].underflowing_epsilons == ()
+        assert found["float8_e4m3fn"].overflowing_gains == ("model.norm",)
+        assert found["float8_e5m2"].overflowing_gains == ()

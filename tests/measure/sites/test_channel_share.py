@@ -21,7 +21,7 @@ class Block(nn.Module):
 def share(norm: nn.Module, x: torch.Tensor) -> tuple[float | None, int | None]:
     _, found = measured(nn.Sequential(Block(norm), Block(norm)), x)
     first = found.norms["0.norm"]
-    return first.channel_share, first.share_channel
+    return first.channel_share, first.dominant_channel
 
 
 def test_the_median_token_counts() -> None:

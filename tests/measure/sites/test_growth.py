@@ -13,7 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 import normdiag
 from normdiag.errors import LoadError
 from normdiag.loading import reinitialised
-from normdiag.loading.reinitialised import at_initialisation
+from normdiag.loading.reinitialised import reinitialise_model
 
 SMALL = {
     "hidden_size": 32,
@@ -60,14 +60,14 @@ class TestYardstick:
         norms = out_norms(LlamaForCausalLM(LlamaConfig(**SMALL)).eval(), ids[:1])
         expected = norms[-1][:, 1:].mean() / norms[0][:, 1:].mean()
         assert growth.init_total == pytest.approx(expected, rel=1e-5)
-        assert growth.over_init == pytest.approx(growth.total / expected, rel=1e-5)
+        assert growth.total_over_init == pytest.approx(growth.total / expected, rel=1e-5)
         assert growth.init_note is None
 
     def test_the_model_and_the_random_state_are_left_alone(self) -> None:
         model = trained()
         before, config = copy.deepcopy(model.state_dict()), model.config.to_dict()
         state = torch.get_rng_state()
-        made = at_initialisation(model, 0)
+        made = reinitialise_model(model, 0)
         assert torch.equal(torch.get_rng_state(), state)
         assert model.config.to_dict() == config
         for name, value in model.state_dict().items():
@@ -79,10 +79,10 @@ class TestYardstick:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for dtype in (torch.float32, torch.float16):
-            assert at_initialisation(trained().to(dtype), 0).dtype == dtype
-        monkeypatch.setattr(initial, "HALF", 1000)
-        assert at_initialisation(trained(), 0).dtype == torch.bfloat16
-        assert at_initialisation(trained().to(torch.float16), 0).dtype == torch.float16
+            assert reinitialise_model(trained().to(dtype), 0).dtype == dtype
+        monkeypatch.setattr(reinitialised, "BFLOAT16_THRESHOLD_BYTES", 1000)
+        assert reinitialise_model(trained(), 0).dtype == torch.bfloat16
+        assert reinitialise_model(trained().to(torch.float16), 0).dtype == torch.float16
 
     def test_in_half_of_it_the_growth_is_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
         model, inputs = trained(), {"input_ids": torch.randint(64, (1, 60))}
@@ -94,7 +94,7 @@ class TestYardstick:
             return growth.init_total
 
         whole = total()
-        monkeypatch.setattr(initial, "HALF", 1000)
+        monkeypatch.setattr(reinitialised, "BFLOAT16_THRESHOLD_BYTES", 1000)
         assert total() == pytest.approx(whole, rel=2e-3)
 
     def test_where_nothing_tells_how_to_build_it_the_reason_is_given(self) -> None:
@@ -109,20 +109,20 @@ class TestYardstick:
         model = nn.Sequential(Block(), Block())
         report = normdiag.inspect(model, inputs=(torch.randn(1, 4, 8),), measure=("stream",))
         (growth,) = report.measurements.growth.values()
-        assert (growth.init_total, growth.over_init) == (None, None)
+        assert (growth.init_total, growth.total_over_init) == (None, None)
         assert growth.init_note == "no configuration tells how to build the model anew"
         assert report.coverage.skipped == ()
 
     def test_no_second_set_of_large_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(initial, "LARGEST", 1000)
+        monkeypatch.setattr(reinitialised, "MAX_PARAMETER_BYTES", 1000)
         with pytest.raises(LoadError, match="too large"):
-            at_initialisation(trained(), 0)
+            reinitialise_model(trained(), 0)
 
     def test_random_weights_are_their_own_yardstick(self, tmp_path) -> None:
         LlamaConfig(**SMALL, architectures=["LlamaForCausalLM"]).save_pretrained(tmp_path)
         report = normdiag.inspect(str(tmp_path), random_init=True, measure=("stream",))
         (growth,) = report.measurements.growth.values()
-        assert growth.init_total == growth.total and growth.over_init == 1.0
+        assert growth.init_total == growth.total and growth.total_over_init == 1.0
 
 
 def test_first_tokens_against_the_others() -> None:
@@ -167,7 +167,7 @@ class Writes(nn.Module):
 def pace(weights: list[torch.Tensor], x: torch.Tensor) -> float | None:
     model = nn.Sequential(*map(Writes, weights)).double()
     seen = normdiag.inspect(model, inputs=(x,), measure=("stream",)).measurements
-    return next(iter(seen.growth.values())).pace
+    return next(iter(seen.growth.values())).update_ratio_sqrt_depth
 
 
 def test_equal_independent_writes_keep_the_pace_of_one() -> None:

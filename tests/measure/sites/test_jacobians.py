@@ -9,10 +9,9 @@ from torch import nn
 
 from normdiag.evidence.norm_inputs import NormJacobian
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import Sampling, run
-from normdiag.measure.passes.observer import Wanted
-from normdiag.measure.sites.assembly import assemble, measure
-from tests.measure.forwards import measured, norm_record, seen
+from normdiag.measure.passes.forward import RowSampling, run_forward
+from normdiag.measure.passes.site_observer import MeasuredQuantities
+from tests.measure.forwards import accumulate_passes, measured, only_norm, seen
 from tests.measure.test_kinds import KINDS, Kind, spread
 
 
@@ -109,9 +108,9 @@ def test_of_groups_at_several_lengths() -> None:
     torch.manual_seed(0)
     module = spread(nn.GroupNorm(2, 4)).double()
     inputs = [torch.randn(1, 4, n, dtype=torch.float64) for n in (3, 5)]
-    passes = [run(module, Batch(args=(x,), rows=(0,)), Wanted(), Sampling(None)) for x in inputs]
-    assembly = assemble(passes, [(0,), (1,)])
-    measurements = measure(assembly, ("norms", "jacobians"), lambda: None)
+    passes = [run_forward(module, Batch(args=(x,), rows=(0,)), MeasuredQuantities(), RowSampling(None)) for x in inputs]
+    assembly = accumulate_passes(passes)
+    measurements = assembly.compute(("norm-inputs", "norm-jacobians"))
     (found,) = [m.jacobian for m in measurements.norms.values()]
     assert found is not None
     check(found, [s for x in inputs for s in by_group(module, x, 2)], 2)
@@ -125,9 +124,9 @@ def test_what_has_another_form_is_left_out(name: str) -> None:
 def test_sampled_tokens_are_those_of_the_seed() -> None:
     torch.manual_seed(0)
     module, x = spread(nn.LayerNorm(6)).double(), torch.randn(1, 9, 6, dtype=torch.float64)
-    record = norm_record(seen(module, x, tokens=4))
-    torch.testing.assert_close(record.input_rows, x[0, record.rows], rtol=0, atol=0)
-    assert record.rows.numel() == 4
+    _, sample = only_norm(seen(module, x, tokens=4))
+    torch.testing.assert_close(sample.input_rows, x[0, sample.rows], rtol=0, atol=0)
+    assert sample.rows.numel() == 4
 
 
 def test_two_features_are_too_few() -> None:

@@ -11,20 +11,20 @@ import torch
 from torch import nn
 
 from normdiag.measure.sites.replay import apply_norm, relative_error, replay_add, replay_norm
-from normdiag.structure.forms import DetectedNorm
-from tests.measure.forwards import norm_record, seen
+from normdiag.structure.algebraic_forms import DetectedNorm
+from tests.measure.forwards import only_norm, seen
 from tests.measure.test_kinds import KINDS, spread
 
 
 def tampered_error(name: str, tamper: Callable[[DetectedNorm], None]) -> float:
     torch.manual_seed(0)
     assembly = seen(spread(KINDS[name].make()), torch.randn(KINDS[name].shape) + 0.5)
-    record = norm_record(assembly)
-    honest = replay_norm([record], assembly.learned)
+    norm, sample = only_norm(assembly)
+    honest = replay_norm(norm, [sample], assembly.learned)
     assert honest is not None
     assert honest.max_rel_error < 1e-5
-    tamper(record.found)
-    wrong = replay_norm([record], assembly.learned)
+    tamper(norm)
+    wrong = replay_norm(norm, [sample], assembly.learned)
     return float("nan") if wrong is None else wrong.max_rel_error
 
 
@@ -65,10 +65,10 @@ def test_a_wrong_norm_is_seen(name: str) -> None:
 
 def test_a_value_of_the_norm_that_is_off_is_seen() -> None:
     assembly = seen(nn.LayerNorm(8), torch.randn(1, 4, 8))
-    record = norm_record(assembly)
-    assert record.output_rows is not None
-    record.output_rows[2, 3] += 0.5
-    found = replay_norm([record], assembly.learned)
+    norm, sample = only_norm(assembly)
+    assert sample.output_rows is not None
+    sample.output_rows[2, 3] += 0.5
+    found = replay_norm(norm, [sample], assembly.learned)
     assert found is not None
     assert found.max_rel_error > 0.1
 
@@ -83,7 +83,8 @@ def test_a_square_that_overflows_is_seen() -> None:
     x = torch.randn(1, 4, 16).half()
     x[0, 1, 5] = 3000
     assembly = seen(Half(), x)
-    found = replay_norm([norm_record(assembly)], assembly.learned)
+    norm, sample = only_norm(assembly)
+    found = replay_norm(norm, [sample], assembly.learned)
     assert found is not None
     assert found.max_rel_error > 0.5
 
@@ -110,12 +111,12 @@ class Twice(nn.Module):
 
 def test_a_wrong_add_is_seen() -> None:
     assembly = seen(Twice(), torch.randn(1, 4, 8))
-    records = [record for (record,) in assembly.adds.values()]
-    assert len(records) == 2
-    assert replay_add(records).max_rel_error < 1e-6
-    records[1].branch_rows.mul_(1.1)
-    assert replay_add(records).max_rel_error > 1e-3
-    assert replay_add(records[:1]).max_rel_error < 1e-6
+    samples = [sample for (sample,) in assembly.add_samples.values()]
+    assert len(samples) == 2
+    assert replay_add(samples).max_rel_error < 1e-6
+    samples[1].branch_rows.mul_(1.1)
+    assert replay_add(samples).max_rel_error > 1e-3
+    assert replay_add(samples[:1]).max_rel_error < 1e-6
 
 
 class TestOnTokensOfAStream:
@@ -126,13 +127,13 @@ class TestOnTokensOfAStream:
         module = spread(nn.BatchNorm1d(6))
         assembly = seen(module, torch.randn(4, 6, 5))
         tokens = torch.randn(9, 6)
-        found = apply_norm(norm_record(assembly).found, tokens, assembly.learned)
+        found = apply_norm(only_norm(assembly)[0], tokens, assembly.learned)
         assert found is not None
         torch.testing.assert_close(found.float(), module(tokens), rtol=1e-5, atol=1e-5)
 
     def test_a_norm_over_more_than_a_token_cannot_be_applied(self) -> None:
         assembly = seen(spread(nn.GroupNorm(1, 6)), torch.randn(2, 6, 5))
-        found = apply_norm(norm_record(assembly).found, torch.randn(9, 6), assembly.learned)
+        found = apply_norm(only_norm(assembly)[0], torch.randn(9, 6), assembly.learned)
         assert found is None
 
 

@@ -11,7 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normdiag.measure.statistics import rows as rows_module
-from normdiag.measure.statistics.add_statistics import AddRows, add_rows, channel_median
+from normdiag.measure.statistics.add_statistics import (
+    AddTokenStatistics,
+    channel_median,
+    compute_add_statistics,
+)
 from normdiag.measure.statistics.rows import Tokens
 from normdiag.measure.statistics.slab import Slab
 
@@ -24,8 +28,8 @@ def flat(n: int) -> Tokens:
 
 def measured(
     x: torch.Tensor, u: torch.Tensor, tokens: Tokens | None = None, y: torch.Tensor | None = None
-) -> AddRows:
-    return add_rows(x, u, x + u if y is None else y, tokens or flat(len(x)), Slab())
+) -> AddTokenStatistics:
+    return compute_add_statistics(x, u, x + u if y is None else y, tokens or flat(len(x)), Slab())
 
 
 def pair(seed: int, n: int, features: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -67,13 +71,13 @@ class TestAcross:
         x, u = pair(seed, 3, 16)
         u = u - (u * x).sum(-1, keepdim=True) / (x * x).sum(-1, keepdim=True) * x
         y = x + 10.0 ** (exponent / 10) * u
-        found = measured(x, y - x, y=y).across.numpy()
+        found = measured(x, y - x, y=y).orthogonal_norm.numpy()
         expected = 10.0 ** (exponent / 10) * u.norm(dim=-1).numpy()
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-15 * 10)
 
     def test_it_is_nothing_for_a_multiple_of_x(self) -> None:
         x, _ = pair(0, 3, 16)
-        np.testing.assert_allclose(measured(x, -3 * x).across, 0.0, atol=1e-14)
+        np.testing.assert_allclose(measured(x, -3 * x).orthogonal_norm, 0.0, atol=1e-14)
 
 
 @settings(deadline=None, max_examples=50)
@@ -137,7 +141,7 @@ def test_no_chunking_changes_a_number(monkeypatch: pytest.MonkeyPatch, elements:
     whole = measured(x, u, tokens)
     monkeypatch.setattr(rows_module, "CHUNK_ELEMENTS", elements)
     parted = measured(x, u, tokens)
-    for name in AddRows.__dataclass_fields__:
+    for name in AddTokenStatistics.__dataclass_fields__:
         found, expected = (torch.as_tensor(getattr(r, name)) for r in (parted, whole))
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
 

@@ -9,15 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normdiag.measure.statistics import rows as rows_module
-from normdiag.measure.statistics.norm_statistics import NormRows, norm_rows
+from normdiag.measure.statistics.norm_statistics import NormRowStatistics, compute_norm_statistics
 from normdiag.measure.statistics.slab import Slab
 
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 EXACT = {"rtol": 1e-12, "atol": 1e-300}
 
 
-def statistics(x: torch.Tensor, *, centred: bool, valid: torch.Tensor | None = None) -> NormRows:
-    return norm_rows(x, centred, valid, Slab())
+def statistics(x: torch.Tensor, *, centred: bool, valid: torch.Tensor | None = None) -> NormRowStatistics:
+    return compute_norm_statistics(x, centred, valid, Slab())
 
 
 def arrays(
@@ -107,7 +107,7 @@ def test_what_is_said_per_channel_can_be_taken_from_other_vectors() -> None:
     x = arrays(2, 6, 10)
     found = statistics(x, centred=True)
     vectors = arrays(3, 15, 4)
-    found.by_channel(vectors)
+    found.set_channel_statistics(vectors)
     np.testing.assert_array_equal(found.channel_max, np.abs(vectors.numpy()).max(0))
     np.testing.assert_allclose(found.offset, vectors.numpy().sum(0), rtol=1e-12)
     assert found.vectors == 15

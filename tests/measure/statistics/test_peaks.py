@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from normdiag.measure.statistics.peaks import largest
+from normdiag.measure.statistics.peaks import largest_magnitude
 from normdiag.measure.statistics.slab import Slab
 from tests.measure.forwards import seen
 
@@ -24,19 +24,19 @@ def test_of_any_format_and_any_rows(dtype: torch.dtype, seed: int, keep: list[in
     generator = torch.Generator().manual_seed(seed)
     x = torch.randn(2, 3, 4, dtype=torch.complex64, generator=generator)
     x = x if dtype.is_complex else x.real.to(dtype)
-    assert float(largest(x, None, Slab())) == float(x.abs().max())
+    assert float(largest_magnitude(x, None, Slab())) == float(x.abs().max())
     rows = torch.tensor(keep, dtype=torch.long)
     expected = float(x.reshape(6, 4)[rows].abs().max()) if keep else 0.0
-    assert float(largest(x, rows, Slab())) == expected
+    assert float(largest_magnitude(x, rows, Slab())) == expected
 
 
 @pytest.mark.parametrize("bad", [math.inf, -math.inf, math.nan])
 def test_what_is_not_finite_is_the_largest(bad: float) -> None:
     x = torch.randn(3, 4)
     x[1, 2] = bad
-    found = float(largest(x, None, Slab()))
+    found = float(largest_magnitude(x, None, Slab()))
     assert math.isnan(found) if math.isnan(bad) else found == math.inf
-    assert math.isfinite(float(largest(x, torch.tensor([0, 2]), Slab())))
+    assert math.isfinite(float(largest_magnitude(x, torch.tensor([0, 2]), Slab())))
 
 
 def test_complex_products_on_a_branch() -> None:
@@ -53,5 +53,10 @@ def test_complex_products_on_a_branch() -> None:
 
     torch.manual_seed(0)
     model = nn.Sequential(Block(), Block()).eval()
-    found = seen(model, torch.randn(1, 6, 8)).peaks.largest
-    assert found["0/product#0"] > 0 and found["1/product#0"] > 0
+    peaks = seen(model, torch.randn(1, 6, 8)).peaks.compute().inner
+    products = {peak.id: peak for peak in peaks if peak.kind == "product"}
+    assert set(products) == {"0/product#0", "1/product#0"}
+    for block in "01":
+        product = products[f"{block}/product#0"]
+        assert (product.module, product.number, product.add) == (block, 0, f"{block}/add#0")
+        assert product.value > 0
