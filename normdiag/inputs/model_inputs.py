@@ -29,7 +29,7 @@ from normdiag.inputs.text_inputs import (
 )
 from normdiag.inputs.user_inputs import batches_from_inputs, read_inputs_file
 from normdiag.loading.interface import LoadedModel
-from normdiag.loading.library_output import silence_libraries
+from normdiag.loading.silence_libraries import silence_libraries
 from normdiag.options import InputOptions
 from normdiag.progress import NoProgress
 

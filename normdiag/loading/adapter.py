@@ -1,7 +1,7 @@
-"""A LoRA, or another adapter of peft's, put on its base: the model that the two of them make.
+"""A LoRA, or another adapter of peft's, merged into its base model.
 
-The adapter is merged into the weights that it changes, so every module stays where the base has
-it, and adapted model and base can be compared site by site.
+Merging changes weights and keeps the modules of the base, so adapted model and base can be compared
+site by site.
 """
 
 from __future__ import annotations
@@ -32,17 +32,20 @@ _WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 
 @dataclass(frozen=True)
 class Adapter:
-    """An adapter whose files are whole. Whether it fits a model shows when it is put on one."""
+    """An adapter whose files are complete. Whether it fits a model shows when it is merged."""
 
     folder: Path
     settings: Mapping[str, Any]
     weights: WeightFiles
 
     def merge_into(self, model: nn.Module, tensors: int) -> nn.Module:
-        """`model`, changed in place. Raises LoadError where not all of the adapter has a place."""
+        """Merge into `model` in place.
+
+        Raises LoadError where a tensor of the adapter has no counterpart in the model.
+        """
         from peft import PeftModel
 
-        learns = {path: p.requires_grad for path, p in model.named_parameters()}
+        requires_grad = {path: p.requires_grad for path, p in model.named_parameters()}
         device = str(next(model.parameters()).device)
         name = type(model).__name__
         try:
@@ -50,53 +53,55 @@ class Adapter:
             tuner: Any = adapted.base_model
             if not hasattr(tuner, "merge_and_unload"):
                 raise self._unmergeable_error()
-            # the second time because the first does not say what found no place
-            told = adapted.load_adapter(self.folder, "default", torch_device=device)
-            self._refuse_unmatched(name, told.unexpected_keys, told.missing_keys, tensors)
+            # a second time, because the first does not return the unmatched keys
+            keys = adapted.load_adapter(self.folder, "default", torch_device=device)
+            self._refuse_unmatched(name, keys.unexpected_keys, keys.missing_keys, tensors)
             merged: nn.Module = tuner.merge_and_unload()
         except LoadError:
             raise
         except Exception as error:
             raise self._misfit_error(name, describe_exception(error)) from error
         for path, parameter in merged.named_parameters():  # peft froze what it did not add
-            parameter.requires_grad_(learns.get(path, parameter.is_floating_point()))
+            parameter.requires_grad_(requires_grad.get(path, parameter.is_floating_point()))
         return merged.eval()
 
     def describe_merge(self, tensors: int) -> str:
-        """What was merged, for the report."""
+        """Describe the merge for the notes of the report."""
         base = self.settings.get("base_model_name_or_path")
-        made_for = f", made for {base!r}" if base else ""
-        return f"merged with the adapter {self.folder} ({self._adapter_type}, {tensors} tensors{made_for})"
+        trained_on = f", trained on {base!r}" if base else ""
+        details = f"{self._adapter_type}, {tensors} tensors{trained_on}"
+        return f"merged with the adapter {self.folder} ({details})"
 
     def _refuse_unmatched(
         self, name: str, unexpected: list[str], missing: list[str], tensors: int
     ) -> None:
-        """peft passes over what finds no place: what runs would be the base, or half of each."""
+        """Raise LoadError for unmatched tensors, which peft ignores: the merge would be partial."""
         if unexpected:
             raise self._misfit_error(
                 name,
-                f"{len(unexpected)} of its {tensors} tensors have no place there, such as "
-                f"{unexpected[0]}",
+                f"{len(unexpected)} of its {tensors} tensors have no counterpart in the model, "
+                f"such as {unexpected[0]}",
             )
         if missing:
             raise self._misfit_error(
-                name, f"it lacks {len(missing)} tensors that it needs there, such as {missing[0]}"
+                name,
+                f"{len(missing)} tensors that the model needs are missing, such as {missing[0]}",
             )
 
-    def _misfit_error(self, name: str, why: str) -> LoadError:
+    def _misfit_error(self, name: str, reason: str) -> LoadError:
         base = self.settings.get("base_model_name_or_path")
         return LoadError(
-            f"the adapter {self.folder} does not fit {name}: {why}",
-            f"give the base that it was made for as the target: {base!r}"
+            f"the adapter {self.folder} does not fit {name}: {reason}",
+            f"pass the base model that it was trained on as the target: {base!r}"
             if base
-            else "give the base that it was made for as the target; the adapter does not name it",
+            else "pass the base model that it was trained on (the adapter does not name it) as the target",
         )
 
     def _unmergeable_error(self) -> LoadError:
         return LoadError(
-            f"the adapter {self.folder} is of the kind {self._adapter_type}, which changes no weights and "
-            "so cannot be merged",
-            "inspect the base without it",
+            f"the adapter {self.folder} is of type {self._adapter_type}, which changes no weights "
+            "and cannot be merged",
+            "inspect the base model without it",
         )
 
     @property
@@ -106,28 +111,28 @@ class Adapter:
 
 @dataclass(frozen=True)
 class AdaptedModel:
-    """A base and the adapter that is put on it."""
+    """A base model and the adapter to merge into it."""
 
     base: Source
     adapter: Adapter
 
     def load_contents(self, progress: Progress) -> LoadedTarget:
-        """The base with the adapter merged into it."""
+        """Load the base model and merge the adapter into it."""
         loaded = self.base.load_contents(progress)
         if not isinstance(loaded, LoadedModel):
             return loaded
-        from normdiag.loading.library_output import silence_libraries
+        from normdiag.loading.silence_libraries import silence_libraries
         from normdiag.loading.stored_tensors import stored_tensors
 
         progress.start_stage("merging the adapter")
-        of_adapter = stored_tensors(self.adapter.weights)
-        count = sum(1 for _ in of_adapter({}))  # refuses a bad pickle before peft opens it
+        adapter_tensors = stored_tensors(self.adapter.weights)
+        count = sum(1 for _ in adapter_tensors({}))  # rejects an unsafe pickle before peft opens it
         with silence_libraries(progress):
             model = self.adapter.merge_into(loaded.model, count)
 
         def tensors(_: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
-            # always from disk: what is in memory is neither the base's nor the adapter's
-            return chain(loaded.tensors({}), of_adapter({}))
+            # always from disk: the weights in memory are merged
+            return chain(loaded.tensors({}), adapter_tensors({}))
 
         notes = (*loaded.notes, self.adapter.describe_merge(count))
         return replace(loaded, model=model, notes=notes, tensors=tensors)
@@ -136,34 +141,36 @@ class AdaptedModel:
 def open_adapter(folder: Path, options: LoadingOptions) -> Adapter:
     """Check the files, without torch.
 
-    Raises LoadError for what lacks, UsageError where the request has no use for an adapter.
+    Raises LoadError for missing files, UsageError where the options exclude an adapter.
     """
     if options.weights_only or options.structure_only:
-        wanted = "weights only were" if options.weights_only else "the structure only was"
+        mode = "weights_only" if options.weights_only else "structure_only"
         raise UsageError(
-            f"the adapter {folder} was given, and {wanted} asked for",
-            "an adapter is merged into a model that runs; leave one of the two out",
+            f"adapter {folder} and {mode} exclude each other",
+            "an adapter is merged into a model that is run; leave one of the two out",
         )
     if not folder.is_dir():
-        raise LoadError(f"the adapter {folder} is no directory", f"give the one that has {CONFIG}")
+        raise LoadError(
+            f"the adapter {folder} is no directory", f"pass the directory with {CONFIG}"
+        )
     if not (folder / CONFIG).is_file():
-        raise LoadError(f"{folder} is no adapter: it has no {CONFIG}", "check the path")
+        raise LoadError(f"{folder} is no adapter: {CONFIG} is missing", "check the path")
     if importlib.util.find_spec("peft") is None:
         raise LoadError(
-            f"{folder} is an adapter, and the package peft that reads it is not installed",
+            f"{folder} is an adapter, and the package peft, which loads it, is not installed",
             'pip install "normdiag[adapters]"',
         )
     settings = read_json_object(folder / CONFIG)
     if settings.get("megatron_config") and not options.trust_remote_code:
         raise LoadError(
-            f"{folder / CONFIG} wants {settings.get('megatron_core')!r} imported",
-            "take megatron_config out, or pass --trust-remote-code (trust_remote_code=True)",
+            f"{folder / CONFIG} asks for the import of {settings.get('megatron_core')!r}",
+            "remove megatron_config, or pass --trust-remote-code (trust_remote_code=True)",
         )
     return Adapter(folder, settings, _find_adapter_weights(folder))
 
 
 def refuse_adapter(folder: Path) -> None:
-    """Raise LoadError for an adapter where a model is wanted: its base is elsewhere."""
+    """Raise LoadError where `folder` holds an adapter in place of a model."""
     path = folder / CONFIG
     if not path.is_file():
         return
@@ -172,16 +179,16 @@ def refuse_adapter(folder: Path) -> None:
     except (ValueError, AttributeError, RecursionError):
         base = None
     raise LoadError(
-        f"{folder} is an adapter ({CONFIG}), not a model; its base is {base!r}",
-        f"give the base as the target and put the adapter on it: --adapter {folder}",
+        f"{folder} is an adapter ({CONFIG}), not a model; its base model is {base!r}",
+        f"pass the base model as the target and merge the adapter: --adapter {folder}",
     )
 
 
 def refuse_adapter_for_module(folder: str | Path) -> None:
-    """Raise UsageError: merging changes the weights, and a given module is left as it is."""
+    """Raise UsageError: merging would change the weights of the caller's module."""
     raise UsageError(
-        f"the adapter {folder} was given with a module that exists already",
-        "put it on the module yourself: peft.PeftModel.from_pretrained, then merge_and_unload",
+        f"adapter {folder} cannot be merged into a module that exists already",
+        "merge it before: peft.PeftModel.from_pretrained, then merge_and_unload",
     )
 
 
@@ -192,6 +199,6 @@ def _find_adapter_weights(folder: Path) -> WeightFiles:
             weights.check()
             return weights
     raise LoadError(
-        f"{folder} has an {CONFIG} and no weights (no {' and no '.join(_WEIGHTS)})",
-        "the download is incomplete: fetch what is missing",
+        f"{folder} has an {CONFIG} and no weights ({' and '.join(_WEIGHTS)} are missing)",
+        "the download is incomplete: download the missing files",
     )

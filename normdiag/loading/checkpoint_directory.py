@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CheckpointDirectory:
-    """A directory whose configuration can be read and whose weight files are whole."""
+    """A directory whose configuration is readable and whose weight files are complete."""
 
     folder: Path
     settings: ConfigFile | None
@@ -31,7 +31,7 @@ class CheckpointDirectory:
     options: LoadingOptions
 
     def load_contents(self, progress: Progress) -> LoadedTarget:
-        """The model through transformers, or the tensors alone."""
+        """Load the model through transformers, or the tensors alone."""
         if self.settings is None and self.options.structure_only and self.weights is not None:
             return read_tensor_shapes(self.weights)
         progress.start_stage("importing torch and transformers")
@@ -51,8 +51,8 @@ class CheckpointDirectory:
 
 
 def label_tensors(settings: ConfigFile | None, tensors: TensorReader) -> CheckpointTensors:
-    """A checkpoint's tensors, labelled with what its configuration says, if that can be read."""
-    notes = ["no model was built: the tensors of the checkpoint alone"]
+    """Label the tensors with model type and class of the configuration, where it is readable."""
+    notes = ["no model was built; the stored tensors were read"]
     model_type = class_name = None
     try:
         if settings is not None:
@@ -69,7 +69,7 @@ def label_tensors(settings: ConfigFile | None, tensors: TensorReader) -> Checkpo
 
 
 def open_directory(reference: TargetReference, options: LoadingOptions) -> CheckpointDirectory:
-    """Find configuration and weights in a directory. Raises LoadError for what it lacks."""
+    """Find configuration and weights in a directory. Raises LoadError for missing files."""
     folder = reference.local_path
     refuse_adapter(folder)
     settings = read_config(folder)
@@ -90,61 +90,65 @@ def open_directory(reference: TargetReference, options: LoadingOptions) -> Check
 
 
 def can_read_shapes(weights: WeightFiles, options: LoadingOptions) -> bool:
-    """Whether names and shapes will do, and can be told without reading the tensors."""
+    """Whether names and shapes suffice, and can be read from the files' headers."""
     return options.structure_only and weights.format == "safetensors"
 
 
 def missing_config_error(what: str) -> LoadError:
-    """The error for weights that nothing describes."""
+    """The error for weights without a configuration."""
     return LoadError(
-        f"{what}: nothing says what model the weights belong to",
-        "put the model's config.json there; without it --weights-only looks at the tensors, and "
-        "--structure-only at the names and shapes of .safetensors; "
-        "a factory (file.py:function) can build any module",
+        f"{what}, so the model of the weights is unknown",
+        "add the model's config.json; without it, --weights-only checks the tensors, "
+        "--structure-only reads names and shapes of .safetensors, "
+        "and a factory (file.py:function) can build any module",
     )
 
 
 def refuse_hub_kernels(settings: ConfigFile, options: LoadingOptions) -> None:
-    """Raise LoadError where loading would fetch a kernel from the hub and run it."""
+    """Raise LoadError where loading would download kernels from the hub and run them."""
     if (kernels := settings.hub_kernels()) and not options.trust_remote_code:
         raise LoadError(
-            f"{settings.path} wants code run that comes from the hub: {', '.join(kernels)}",
-            "take that field out, or pass --trust-remote-code (trust_remote_code=True)",
+            f"{settings.path} asks for kernels from the hub, which are code: {', '.join(kernels)}",
+            "remove that field, or pass --trust-remote-code (trust_remote_code=True)",
         )
 
 
 def _missing_weights_error(folder: Path, settings: ConfigFile | None) -> LoadError:
     names = sorted(path.name for path in folder.iterdir())
     if not names:
-        return LoadError(f"{folder} is empty", "a checkpoint directory has config.json and weights")
+        return LoadError(
+            f"{folder} is empty", "pass a checkpoint directory, with config.json and weights"
+        )
     by_suffix = {s: [n for n in names if n.endswith(s)] for s in (".gguf", ".safetensors", ".bin")}
     if gguf := by_suffix[".gguf"]:
         return LoadError(
-            f"{folder} holds no transformers weights, but GGUF: {', '.join(gguf[:3])}",
-            f"name the file: {folder / gguf[0]}",
+            f"{folder} holds GGUF files and no transformers weights: {', '.join(gguf[:3])}",
+            f"pass the file: {folder / gguf[0]}",
         )
     if others := by_suffix[".safetensors"] or by_suffix[".bin"]:
         return LoadError(
-            f"{folder} holds weights under unusual names only: {', '.join(others[:3])}",
-            f"name the file: {folder / others[0]}",
+            f"{folder} holds weights under non-standard names only: {', '.join(others[:3])}",
+            f"pass the file: {folder / others[0]}",
         )
     if settings is not None:
         return LoadError(
-            f"{folder} has a config.json and no weights (no {' and no '.join(_LOOKED_FOR)})",
-            "--random-init draws weights from the configuration; --structure-only does without",
+            f"{folder} has a config.json and no weights (none of {', '.join(_STANDARD_WEIGHTS)})",
+            "--random-init draws weights by the configuration; --structure-only needs no weights",
         )
     inner = [str(folder / name) for name in names if (folder / name / "config.json").is_file()]
     return LoadError(
         f"{folder} is no checkpoint: none of its {len(names)} entries is config.json or weights",
-        f"there are checkpoints inside: {', '.join(inner[:5])}" if inner else "check the path",
+        f"it contains checkpoint directories: {', '.join(inner[:5])}"
+        if inner
+        else "check the path",
     )
 
 
-_LOOKED_FOR = ("model.safetensors", "pytorch_model.bin", "index of shards")
+_STANDARD_WEIGHTS = ("model.safetensors", "pytorch_model.bin", "an index of shards")
 
 
 def _recheck_pickles(weights: WeightFiles | None) -> None:
-    """Where a pickle is what failed, say which and why: torch's own message names no file."""
+    """Raise LoadError with the name of an unreadable pickle, which torch's message lacks."""
     if weights is not None and weights.format == "pickle":
         from normdiag.loading.torch_pickle import read_torch_pickle
 

@@ -1,4 +1,4 @@
-"""One file of weights, with the configuration that lies beside it."""
+"""One file of weights, and the configuration in the same directory."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from normdiag.progress import Progress
 
 @dataclass(frozen=True)
 class CheckpointFile:
-    """A whole file of weights; `settings` is None only where tensors or shapes alone will do."""
+    """A complete file of weights; `settings` is None only where tensors or shapes suffice."""
 
     settings: ConfigFile | None
     weights: WeightFiles
     options: LoadingOptions
 
     def load_contents(self, progress: Progress) -> LoadedTarget:
-        """The model that the configuration beside the file describes, or the tensors alone."""
+        """Load the model that the configuration beside the file describes, or the tensors alone."""
         if self.settings is None and self.options.structure_only:
             return read_tensor_shapes(self.weights)
         progress.start_stage("importing torch and transformers")
@@ -57,7 +57,10 @@ class CheckpointFile:
 
 
 def open_checkpoint(reference: TargetReference, options: LoadingOptions) -> CheckpointFile:
-    """Check the file and read the configuration beside it. Raises LoadError for what lacks."""
+    """Check the file and read the configuration beside it.
+
+    Raises LoadError where the file is damaged or the configuration is missing.
+    """
     path = reference.local_path
     weights = single_file(path)
     weights.check()
@@ -78,4 +81,6 @@ def _refuse_shard(path: Path) -> None:
     for name in STANDARD:
         index = path.parent / (name + INDEX_SUFFIX)
         if index.is_file() and path in list_shards(index):
-            raise LoadError(f"{path} is one shard of several ({index.name})", f"pass {path.parent}")
+            raise LoadError(
+                f"{path} is one of several shards ({index.name})", f"pass {path.parent}"
+            )

@@ -1,4 +1,4 @@
-"""`config.json` as a stranger wrote it: read strictly, before any of it is acted on."""
+"""`config.json` of an untrusted checkpoint: types are checked before any field is used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from normdiag.errors import LoadError
 
-_DAMAGED = "the file is damaged, or not a transformers configuration"
+_DAMAGED = "the file is damaged or is not a transformers configuration"
 _TYPES: dict[str, type] = {
     "model_type": str,
     "architectures": list,
@@ -31,13 +31,13 @@ class ConfigFile:
 
     @property
     def model_type(self) -> str | None:
-        """The family, a key of transformers' table of configurations."""
+        """The model family, a key of transformers' CONFIG_MAPPING."""
         name: str | None = self._typed_field("model_type")
         return name
 
     @property
     def architecture_class(self) -> str | None:
-        """The class that wrote the checkpoint."""
+        """The first of `architectures`: the class that wrote the checkpoint."""
         names = self._typed_field("architectures")
         if not names:
             return None
@@ -49,40 +49,41 @@ class ConfigFile:
 
     @property
     def auto_map(self) -> dict[str, str]:
-        """Classes that the checkpoint brings as code: auto class -> where its code is."""
+        """Classes whose code comes with the checkpoint: auto class -> module and class name."""
         return self._typed_field("auto_map") or {}
 
     @property
     def quantisation_method(self) -> str | None:
-        """The method, where the weights are stored quantised."""
+        """The quantisation method; None where the weights are not stored quantised."""
         declared = self._typed_field("quantization_config")
-        return (
-            None if declared is None else str(declared.get("quant_method", "of no stated method"))
-        )
+        return None if declared is None else str(declared.get("quant_method", "unknown method"))
 
     def check(self) -> None:
-        """Raise LoadError for the first of these fields that has the wrong type."""
+        """Raise LoadError for the first field of a wrong type."""
         for key in _TYPES:
             self._typed_field(key)
         _ = self.architecture_class
 
     def hub_kernels(self) -> list[str]:
-        """Implementations that would be fetched from the hub and run: code by another name."""
+        """Attention and expert kernels that transformers would download from the hub and run."""
         return [name for name in _iterate_implementations(self.fields) if "/" in name]
 
     def _typed_field(self, key: str) -> Any:
-        value, wanted = self.fields.get(key), _TYPES[key]
-        if value is None or isinstance(value, wanted):
+        value, expected = self.fields.get(key), _TYPES[key]
+        if value is None or isinstance(value, expected):
             return value
         raise LoadError(
-            f"{self.path}: {key} is {value!r} ({type(value).__name__}), "
-            f"where a {wanted.__name__} belongs",
+            f"{self.path}: {key} is {value!r} of type {type(value).__name__}; expected "
+            f"{expected.__name__}",
             _DAMAGED,
         )
 
 
 def read_config(folder: Path) -> ConfigFile | None:
-    """The configuration in `folder`, or None. Raises LoadError where it is not a JSON object."""
+    """Read the configuration in `folder`, if there is one.
+
+    Raises LoadError where it is not a JSON object.
+    """
     path = folder / "config.json"
     if not path.is_file():
         return None
@@ -90,18 +91,18 @@ def read_config(folder: Path) -> ConfigFile | None:
 
 
 def read_json_object(path: Path) -> dict[str, Any]:
-    """A JSON file that must be an object. Raises LoadError that says where it is not JSON."""
+    """Read a JSON object. Raises LoadError, with the place of a syntax error, for anything else."""
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
     except json.JSONDecodeError as error:
         raise LoadError(
             f"{path} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}",
-            "download or export it again; an interrupted download leaves half a file",
+            "download or export it again; the file may be cut off by an interrupted download",
         ) from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise LoadError(f"{path} is not JSON: {error}") from error
     if not isinstance(fields, dict):
-        raise LoadError(f"{path} holds a {type(fields).__name__}, where an object belongs")
+        raise LoadError(f"{path} holds a JSON {type(fields).__name__}; expected an object")
     return fields
 
 

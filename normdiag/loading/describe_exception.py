@@ -1,19 +1,19 @@
-"""An exception of somebody else's code, in one line."""
+"""An exception of foreign code, in one line."""
 
 from __future__ import annotations
 
 import traceback
 from pathlib import Path
 
-_LONGEST = 300
+_MAX_LENGTH = 300
 
 
 def describe_exception(error: BaseException, *, with_location: bool = False) -> str:
-    """`ValueError: what it said`, on one line; with `place`, the file and line that raised it."""
-    said = " ".join(str(error).split())
-    if len(said) > _LONGEST:
-        said = said[:_LONGEST] + " ..."
-    line = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    """Type and message on one line, cut to 300 characters; optionally with file and line."""
+    message = " ".join(str(error).split())
+    if len(message) > _MAX_LENGTH:
+        message = message[:_MAX_LENGTH] + " ..."
+    line = f"{type(error).__name__}: {message}" if message else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)
     if with_location and frames:
         line += f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"

@@ -1,4 +1,4 @@
-"""Any `nn.Module`, built by a function that the user names, or given as it is."""
+"""Any `nn.Module`, built by a function that the user names, or passed as an object."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ModelFactory:
-    """Code that was named and not yet run."""
+    """A named factory that has not been called yet."""
 
     reference: TargetReference
     options: LoadingOptions
 
     def load_contents(self, progress: Progress) -> LoadedTarget:
-        """Import the code, call the factory, and take what it returns."""
+        """Import the module, call the factory and wrap the module that it returns."""
         progress.start_stage("importing torch")
         import torch
 
@@ -46,9 +46,9 @@ class ModelFactory:
             resolve_dtype,
         )
 
-        bare = self.options.structure_only
+        is_structure_only = self.options.structure_only
         dtype = resolve_dtype(self.options.dtype)
-        device = META_DEVICE if bare else resolve_device(self.options.device)
+        device = META_DEVICE if is_structure_only else resolve_device(self.options.device)
         progress.start_stage(f"calling {self.reference.target}")
         with (
             redirect_stdout(sys.stderr),
@@ -56,28 +56,29 @@ class ModelFactory:
             torch.random.fork_rng(devices=[]),
         ):
             torch.manual_seed(self.options.seed)
-            found = _find_attribute(self.reference)  # what its module makes once is to have values
-            with META_DEVICE if bare else nullcontext():
-                built = _call_factory(self.reference, found)
+            # outside of the meta device: module-level tensors of the code need values
+            factory = _find_attribute(self.reference)
+            with META_DEVICE if is_structure_only else nullcontext():
+                built = _call_factory(self.reference, factory)
         model, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
         if not isinstance(model, torch.nn.Module):
             raise LoadError(
-                f"{self.reference.target} gave a {type(built).__name__}, not an nn.Module",
+                f"{self.reference.target} returned a {type(built).__name__}, not an nn.Module",
                 "return the module, or the pair (module, inputs of its forward)",
             )
-        if bare:
+        if is_structure_only:
             return wrap_module(prepare_model(model, device, dtype), inputs, structure_only=True)
         _refuse_meta_parameters(self.reference.target, model)
-        runnable = wrap_module(prepare_model(model, device, dtype), inputs)
-        return _state_dict_only(runnable) if self.options.weights_only else runnable
+        loaded = wrap_module(prepare_model(model, device, dtype), inputs)
+        return _state_dict_only(loaded) if self.options.weights_only else loaded
 
 
 def open_factory(reference: TargetReference, options: LoadingOptions) -> ModelFactory:
-    """Nothing can be checked before the code is run, but for what contradicts itself."""
+    """Check the options. The code itself cannot be checked before it is run."""
     if options.random_init:
         raise UsageError(
-            f"random weights were asked for, and {reference.target} builds its own",
-            "leave it out; the seed is set before the factory is called",
+            f"random_init does not apply to {reference.target}: factories draw their own weights",
+            "leave it out; torch's seed is set before the factory is called",
         )
     return ModelFactory(reference, options)
 
@@ -85,10 +86,11 @@ def open_factory(reference: TargetReference, options: LoadingOptions) -> ModelFa
 def wrap_module(
     model: nn.Module, inputs: Any | None = None, *, structure_only: bool = False
 ) -> LoadedModel:
-    """A module that exists already, left in the mode, dtype and place it is in.
+    """Wrap an existing module; its mode, dtype and device stay as they are.
 
-    Raises LoadError for one without values, UsageError for one with values whose structure only
-    is wanted: it would have to be moved.
+    Raises:
+        LoadError: where a parameter is on the meta device and the model is to be run.
+        UsageError: where `structure_only` is set and a parameter is not on the meta device.
     """
     model, notes = unwrap_compiled(model)
     name = type(model).__name__
@@ -112,115 +114,116 @@ def wrap_module(
     )
 
 
-def _state_dict_only(runnable: LoadedModel) -> CheckpointTensors:
+def _state_dict_only(loaded: LoadedModel) -> CheckpointTensors:
     return CheckpointTensors(
-        tensors=runnable.tensors,
-        model_type=runnable.model_type,
-        class_name=runnable.class_name,
-        loading=runnable.loading,
-        notes=("the state dict of the module that the factory built",),
+        tensors=loaded.tensors,
+        model_type=loaded.model_type,
+        class_name=loaded.class_name,
+        loading=loaded.loading,
+        notes=("no model was run; the state dict of the factory's module was read",),
     )
 
 
 @contextmanager
 def _extended_search_path(reference: TargetReference) -> Iterator[None]:
-    """Modules beside the named file, or in the working directory, can be imported meanwhile."""
-    before = list(sys.path)
-    here = reference.path.parent if reference.path is not None else Path.cwd()
-    sys.path[:0] = [str(here.absolute()), str(Path.cwd())]
+    """Put the directory of the file and the working directory on `sys.path`, temporarily."""
+    original = list(sys.path)
+    folder = reference.path.parent if reference.path is not None else Path.cwd()
+    sys.path[:0] = [str(folder.absolute()), str(Path.cwd())]
     try:
         yield
     finally:
-        sys.path[:] = before
+        sys.path[:] = original
 
 
 def _find_attribute(reference: TargetReference) -> Any:
-    """The named object of the named module. Raises LoadError where there is none."""
+    """Import the module and look the factory up. Raises LoadError where either fails."""
     try:
         module = _import_module(reference)
     except (Exception, SystemExit) as error:
         raise LoadError(
-            f"{reference.module or reference.path} cannot be imported: {describe_exception(error, with_location=True)}",
-            "import it in Python to see the whole traceback; a file that imports its siblings "
-            "relatively is named as package.module:function",
+            f"{reference.module or reference.path} cannot be imported: "
+            f"{describe_exception(error, with_location=True)}",
+            "import it in Python to see the traceback; a file with relative imports is passed as "
+            "package.module:function",
         ) from error
-    found: Any = module
+    value: Any = module
     for part in (reference.factory or "").split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise LoadError(
-                f"{reference.module or reference.path} has no {part!r}",
-                f"it has: {', '.join(_list_callables(found)) or 'nothing that can be called'}",
+                f"{reference.module or reference.path} has no attribute {part!r}",
+                f"callables in it: {', '.join(_list_callables(value)) or 'none'}",
             )
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def _import_module(reference: TargetReference) -> ModuleType:
     if reference.path is None:
         return importlib.import_module(reference.module or "")
-    name = f"normdiag_target_{reference.path.stem}"  # must not hide an installed module
+    name = f"normdiag_target_{reference.path.stem}"  # must not shadow an installed module
     spec = importlib.util.spec_from_file_location(name, reference.path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"{reference.path} is no Python file")
+        raise ImportError(f"{reference.path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses and pickling look their module up
     spec.loader.exec_module(module)
     return module
 
 
-def _list_callables(found: Any) -> list[str]:
+def _list_callables(owner: Any) -> list[str]:
     return [
         name
-        for name, value in vars(found).items()
-        if callable(value) and not name.startswith("_") and _is_defined_in(found, value)
+        for name, value in vars(owner).items()
+        if callable(value) and not name.startswith("_") and _is_defined_in(owner, value)
     ]
 
 
-def _is_defined_in(found: Any, value: Any) -> bool:
-    return getattr(value, "__module__", None) == getattr(found, "__name__", None)
+def _is_defined_in(owner: Any, value: Any) -> bool:
+    return getattr(value, "__module__", None) == getattr(owner, "__name__", None)
 
 
-def _call_factory(reference: TargetReference, found: Any) -> Any:
+def _call_factory(reference: TargetReference, factory: Any) -> Any:
     import torch
 
-    if isinstance(found, torch.nn.Module):
-        return found
-    if not callable(found):
+    if isinstance(factory, torch.nn.Module):
+        return factory
+    if not callable(factory):
         raise LoadError(
-            f"{reference.target} is a {type(found).__name__}, not a function or a module",
-            "name a function without arguments that returns an nn.Module",
+            f"{reference.target} is a {type(factory).__name__}, neither a function nor a module",
+            "pass a function without required arguments that returns an nn.Module",
         )
-    if needed := _required_parameters(found):
+    if needed := _required_parameters(factory):
         raise LoadError(
-            f"{reference.target} needs {', '.join(needed)}, and a factory is called without "
-            "arguments",
-            "write a function that gives them and name that one",
+            f"{reference.target} requires arguments ({', '.join(needed)}), and a factory is called "
+            "without any",
+            "pass a function that calls it with these arguments",
         )
     try:
-        return found()
+        return factory()
     except (Exception, SystemExit) as error:
         raise LoadError(
             f"{reference.target} raised {describe_exception(error, with_location=True)}",
-            "call it in Python to see the whole traceback",
+            "call it in Python to see the traceback",
         ) from error
 
 
-def _required_parameters(found: Any) -> list[str]:
-    """Arguments without a default; none where the signature cannot be told."""
+def _required_parameters(factory: Any) -> list[str]:
+    """Arguments without a default; none where the signature is unavailable."""
     try:
-        parameters = inspect.signature(found).parameters.values()
+        parameters = inspect.signature(factory).parameters.values()
     except (ValueError, TypeError):
         return []
-    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [p.name for p in parameters if p.default is p.empty and p.kind not in open_ended]
+    variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
 
 
 def _refuse_meta_parameters(target: str, model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if parameter.is_meta:
             raise LoadError(
-                f"{target} is a module without values ({name} is on the meta device)",
-                "build it on a device that holds values, or look at its structure only "
+                f"{target} has parameters without values ({name} is on the meta device)",
+                "build it on another device, or read the architecture alone "
                 "(--structure-only, in Python structure_only=True)",
             )
 
@@ -229,7 +232,7 @@ def _refuse_real_parameters(target: str, model: nn.Module) -> None:
     for name, parameter in model.named_parameters():
         if not parameter.is_meta:
             raise UsageError(
-                f"the structure only was asked for, and {target} has values ({name} on "
-                f"{parameter.device})",
+                f"structure_only needs all parameters on the meta device; {name} of {target} is on "
+                f"{parameter.device}",
                 'leave structure_only out, or build it under `with torch.device("meta")`',
             )

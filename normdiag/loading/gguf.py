@@ -1,4 +1,4 @@
-"""A .gguf file: transformers unpacks it into an ordinary model."""
+"""A .gguf file, which transformers dequantises into an ordinary model."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 
     from normdiag.loading.gguf_header import GgufHeader, GgufTensor
 
-_NEEDED = ("gguf", "accelerate")  # transformers refuses a GGUF without accelerate
+_PACKAGES = ("gguf", "accelerate")  # transformers refuses a GGUF without accelerate
 
 
 @dataclass(frozen=True)
 class GgufFile:
-    """A whole GGUF file."""
+    """A complete GGUF file."""
 
     header: GgufHeader
     options: LoadingOptions
 
     def load_contents(self, progress: Progress) -> LoadedTarget:
-        """The model through transformers, dequantised, or the tensors alone."""
+        """Load the dequantised model through transformers, or the tensors alone."""
         if self.options.weights_only:
             return CheckpointTensors(
                 tensors=lambda _: iterate_gguf_tensors(self.header),
@@ -39,13 +39,13 @@ class GgufFile:
                 class_name=None,
                 loading=Loading(),
                 notes=(
-                    "no model was built: the tensors of the file alone",
+                    "no model was built; the stored tensors were read",
                     self._describe_quantisation(),
                 ),
             )
         progress.start_stage("importing torch and transformers")
-        from normdiag.loading.library_output import redirect_gguf_progress
         from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
+        from normdiag.loading.silence_libraries import redirect_gguf_progress
 
         path = self.header.path
         checkpoint = PretrainedFiles(
@@ -63,16 +63,16 @@ class GgufFile:
     def _describe_quantisation(self) -> str:
         kinds = Counter(tensor.type.name for tensor in self.header.tensors)
         counts = ", ".join(f"{count} {name}" for name, count in kinds.most_common())
-        return f"GGUF ({self.header.architecture_name}), unpacked for reading: {counts}"
+        return f"GGUF ({self.header.architecture_name}), dequantised: {counts}"
 
 
 def open_gguf(reference: TargetReference, options: LoadingOptions) -> GgufFile:
-    """Read the header. Raises LoadError for a cut file and where a package is missing."""
+    """Read the header. Raises LoadError for a truncated file and where a package is missing."""
     path = reference.local_path
-    for package in _NEEDED:
+    for package in _PACKAGES:
         if importlib.util.find_spec(package) is None:
             raise LoadError(
-                f"{path} is a GGUF file, and the package {package} that reads it is not installed",
+                f"{path} is a GGUF file, and the package {package} that loads it is not installed",
                 'pip install "normdiag[gguf]"',
             )
     from normdiag.loading.gguf_header import read_gguf_header
@@ -81,7 +81,7 @@ def open_gguf(reference: TargetReference, options: LoadingOptions) -> GgufFile:
 
 
 def iterate_gguf_tensors(header: GgufHeader) -> Iterator[tuple[str, torch.Tensor]]:
-    """The tensors by the file's names: floats in their own dtype, packed ones as float32."""
+    """Iterate over tensors under the file's names: quantised ones as float32, others as stored."""
     import numpy as np
 
     blob = np.memmap(header.path, mode="r", dtype=np.uint8)

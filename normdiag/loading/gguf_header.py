@@ -1,4 +1,4 @@
-"""What a GGUF file says of itself, and whether it is all there.
+"""Read the header of a GGUF file and check that the file is complete.
 
 Format (versions 2 and 3): magic, version, counts; key-value pairs; name, shape, type and offset of
 every tensor; the data, aligned. The `gguf` package's reader takes seconds for the same, since it
@@ -37,7 +37,7 @@ _ALIGNMENT = 32
 
 @dataclass(frozen=True)
 class GgufTensor:
-    """One tensor: its shape as torch counts it, how it is packed and where it lies."""
+    """One tensor: shape in torch's order, quantisation type, offset and size in bytes."""
 
     name: str
     shape: tuple[int, ...]
@@ -48,7 +48,7 @@ class GgufTensor:
 
 @dataclass(frozen=True)
 class GgufHeader:
-    """Scalar metadata (arrays are read over) and the tensors."""
+    """Scalar metadata (arrays are skipped) and the tensors."""
 
     path: Path
     fields: dict[str, Any]
@@ -61,10 +61,10 @@ class GgufHeader:
 
 
 def read_gguf_header(path: Path) -> GgufHeader:
-    """Read the header of `path`; no tensor is read.
+    """Read the header of `path`, and no tensor.
 
-    Raises LoadError, with the expected and the actual number of bytes, for a file that was cut,
-    and for one that is empty, one piece of several, or no GGUF at all.
+    Raises LoadError, with the expected and the actual number of bytes, for a truncated file,
+    and for one that is empty, one of several parts, or not GGUF.
     """
     actual = path.stat().st_size
     if actual == 0:
@@ -90,22 +90,22 @@ def read_gguf_header(path: Path) -> GgufHeader:
 
 
 def _refuse_unusable(header: GgufHeader) -> None:
-    pieces = header.fields.get("split.count", 1)
-    if isinstance(pieces, int) and pieces > 1:
+    parts = header.fields.get("split.count", 1)
+    if isinstance(parts, int) and parts > 1:
         raise LoadError(
-            f"{header.path} is one of {pieces} pieces of a GGUF",
-            "merge them (llama.cpp: gguf-split --merge) and pass the whole",
+            f"{header.path} is one of {parts} parts of a GGUF",
+            "merge the parts (llama.cpp: gguf-split --merge) and pass the merged file",
         )
     if not header.tensors or "general.architecture" not in header.fields:
         raise LoadError(
             f"{header.path} is a GGUF with {len(header.tensors)} tensors and "
-            f"{len(header.fields)} fields: no model can be in it",
+            f"{len(header.fields)} fields, so it holds no model",
             "convert or download it again",
         )
 
 
 class _HeaderReader:
-    """Reads one value after the other. struct.error means that the file ended too soon."""
+    """Reads one value after the other. struct.error means that the file is truncated."""
 
     def __init__(self, path: Path, blob: mmap.mmap) -> None:
         self._path = path
@@ -114,7 +114,7 @@ class _HeaderReader:
 
     def read_header(self) -> GgufHeader:
         if self._blob[:4] != b"GGUF":
-            raise LoadError(f"{self._path} is no GGUF file (it starts with {self._blob[:4]!r})")
+            raise LoadError(f"{self._path} is not a GGUF file (it starts with {self._blob[:4]!r})")
         self._at = 4
         version, tensors, pairs = (
             self._read_scalar("I"),
@@ -123,8 +123,8 @@ class _HeaderReader:
         )
         if version not in (2, 3):
             raise LoadError(
-                f"{self._path} is GGUF version {version}; 2 and 3 can be read",
-                "convert it again with a present-day llama.cpp",
+                f"{self._path} is GGUF version {version}; versions 2 and 3 are supported",
+                "convert it again with a current llama.cpp",
             )
         fields: dict[str, Any] = {}
         for _ in range(pairs):
@@ -145,7 +145,7 @@ class _HeaderReader:
             shape[::-1],
             self._read_scalar("I"),
             self._read_scalar("Q"),
-        )  # ggml counts fastest first
+        )  # ggml lists the fastest axis first
 
     def _locate_tensor(
         self, name: str, shape: tuple[int, ...], code: int, offset: int, data: int
@@ -155,8 +155,8 @@ class _HeaderReader:
             elements, size = GGML_QUANT_SIZES[kind]
         except (ValueError, KeyError):
             raise LoadError(
-                f"{self._path} stores {name} in ggml type {code}, which this gguf package does "
-                "not know",
+                f"{self._path} stores {name} in ggml type {code}, which the installed gguf package "
+                "does not know",
                 'pip install --upgrade "normdiag[gguf]" gguf',
             ) from None
         return GgufTensor(name, shape, kind, data + offset, prod(shape) // elements * size)
@@ -167,7 +167,7 @@ class _HeaderReader:
         if kind in _SCALARS:
             return self._read_scalar(_SCALARS[kind])
         if kind != _ARRAY:
-            raise LoadError(f"{self._path} holds a field of type {kind}, which GGUF does not have")
+            raise LoadError(f"{self._path} holds a field of type {kind}, which is not a GGUF type")
         of, count = self._read_scalar("I"), self._read_scalar("Q")
         if of in _SCALARS:
             self._at += count * struct.calcsize("<" + _SCALARS[of])

@@ -8,7 +8,7 @@ from pathlib import Path
 from normdiag.errors import LoadError
 from normdiag.loading.checkpoint_directory import CheckpointDirectory, open_directory
 from normdiag.loading.describe_exception import describe_exception
-from normdiag.loading.library_output import silence_hub
+from normdiag.loading.silence_libraries import silence_hub
 from normdiag.loading.target_reference import TargetReference
 from normdiag.loading.weight_files import INDEX_SUFFIX, STANDARD, read_shard_index
 from normdiag.options import LoadingOptions
@@ -75,7 +75,7 @@ def _download_snapshot(name: str, revision: str | None, patterns: list[str]) -> 
         ) from error
     except errors.LocalEntryNotFoundError as error:
         raise LoadError(
-            f"{name} is neither a local path nor in the hub's local cache, and the hub is unreachable",
+            f"{name} is neither a path here nor in the local hub cache, and the hub is unreachable",
             "check the network connection, or download the model and pass its directory",
         ) from error
     except Exception as error:  # whatever the hub's transport raises

@@ -1,4 +1,4 @@
-"""Which class a checkpoint is loaded as: its own, transformers' base class, or its own code."""
+"""The class that a checkpoint is loaded as: its own, a base class, or its remote code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from normdiag.loading.config_file import ConfigFile
 
 
 def needs_checkpoint_code(settings: ConfigFile) -> bool:
-    """Whether transformers has no code of its own for what the checkpoint's `auto_map` offers."""
+    """Whether only the code in the checkpoint (`auto_map`) defines its model."""
     if not settings.auto_map:
         return False
     known = settings.model_type in transformers.CONFIG_MAPPING
@@ -25,17 +25,17 @@ def needs_checkpoint_code(settings: ConfigFile) -> bool:
 
 
 def refuse_checkpoint_code(settings: ConfigFile) -> None:
-    """Raise LoadError: the checkpoint's code was not asked for, so none of it is run."""
+    """Raise LoadError: the checkpoint's code is not run without permission."""
     code = ", ".join(f"{auto} -> {place}" for auto, place in list(settings.auto_map.items())[:3])
     raise LoadError(
-        f"{settings.path} wants code run that comes with the checkpoint ({code})",
-        "read that code; then --trust-remote-code (trust_remote_code=True) runs it, "
-        "and --weights-only looks at the tensors without it",
+        f"{settings.path} asks to run code that comes with the checkpoint ({code})",
+        "read that code, then run it with --trust-remote-code (trust_remote_code=True), "
+        "or check the tensors without it: --weights-only",
     )
 
 
 def load_config(folder: Path, settings: ConfigFile | None, **extra: Any) -> Any:
-    """transformers' configuration of `folder`; `extra` names a GGUF in it or allows its code."""
+    """Load transformers' configuration of `folder`; `extra` names a GGUF or allows its code."""
     if settings is None or extra.get("trust_remote_code"):
         return transformers.AutoConfig.from_pretrained(folder, **extra)
     model_type = settings.model_type
@@ -50,7 +50,7 @@ def load_config(folder: Path, settings: ConfigFile | None, **extra: Any) -> Any:
 def choose_model_class(
     config: Any, settings: ConfigFile | None, *, own_code: bool
 ) -> tuple[Any, str]:
-    """The class to load and, where it is not what the checkpoint names, why."""
+    """Choose the class to load, with a note where the checkpoint names another."""
     if settings is not None and own_code and (auto := _find_auto_class(settings)):
         from transformers.dynamic_module_utils import get_class_from_dynamic_module
 
@@ -66,23 +66,23 @@ def choose_model_class(
         raise LoadError(
             f"transformers {transformers.__version__} has neither {names[0]} nor a base class for "
             f"model_type {config.model_type!r}",
-            "a newer transformers may have it; a factory (file.py:function) can build any module",
+            "upgrade transformers, or pass a factory (file.py:function) that builds the model",
         )
     base = base[0] if isinstance(base, tuple) else base
     if names[0] is None:
-        return base, f"the configuration names no class: loaded as {base.__name__} (AutoModel)"
-    return base, f"transformers has no {names[0]}: loaded as {base.__name__} (AutoModel)"
+        return base, f"the configuration names no class; loaded as {base.__name__} (AutoModel)"
+    return base, f"transformers has no {names[0]}; loaded as {base.__name__} (AutoModel)"
 
 
 def find_transformers_class(name: str | None) -> Any | None:
-    """transformers' model class of that name. Other things that transformers holds do not count."""
-    found = getattr(transformers, name, None) if name else None
-    is_model = isinstance(found, type) and issubclass(found, transformers.PreTrainedModel)
-    return found if is_model else None
+    """Look up a transformers model class by name; other attributes of the package are ignored."""
+    value = getattr(transformers, name, None) if name else None
+    is_model = isinstance(value, type) and issubclass(value, transformers.PreTrainedModel)
+    return value if is_model else None
 
 
 def select_sub_config(config: Any, chosen: Any) -> Any:
-    """The part of a composite configuration that `chosen` (a text model, say) is built from."""
+    """The part of a composite configuration that `chosen`, such as a text model, is built from."""
     wanted: Any = getattr(chosen, "config_class", None)
     text = getattr(type(config), "sub_configs", {}).get("text_config")
     if wanted is not None and wanted is text and type(config) is not wanted:
@@ -91,7 +91,7 @@ def select_sub_config(config: Any, chosen: Any) -> Any:
 
 
 def _find_auto_class(settings: ConfigFile) -> str | None:
-    """The entry of `auto_map` that holds the checkpoint's class, else any model class."""
+    """The `auto_map` entry of the checkpoint's class, or else of any model class."""
     models = {auto: ref for auto, ref in settings.auto_map.items() if auto.startswith("AutoModel")}
     for auto, place in models.items():
         if str(place).rpartition(".")[2] == settings.architecture_class:
@@ -108,14 +108,14 @@ def _unknown_type_error(settings: ConfigFile) -> LoadError:
             else ""
         )
         return LoadError(
-            f"{settings.path} has no model_type{named}: nothing says what to build",
+            f"{settings.path} has no model_type{named}, so the model class is unknown",
             "add model_type, or pass a factory (file.py:function) that builds the model",
         )
     near = difflib.get_close_matches(settings.model_type, list(transformers.CONFIG_MAPPING.keys()))
-    meant = f" (near: {', '.join(near)})" if near else ""
+    similar = f" (similar: {', '.join(near)})" if near else ""
     return LoadError(
         f"{settings.path}: transformers {version} does not know model_type "
-        f"{settings.model_type!r}{meant}",
-        "a newer transformers may; a factory (file.py:function) can build any module; "
-        "--weights-only looks at the tensors alone",
+        f"{settings.model_type!r}{similar}",
+        "upgrade transformers, pass a factory (file.py:function) that builds the model, or check "
+        "the tensors alone: --weights-only",
     )

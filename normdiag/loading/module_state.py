@@ -1,4 +1,4 @@
-"""Every tensor that a module holds, in layers with a state of their own kind too."""
+"""The tensors of a module's state dict, including torch's quantised layers."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 def iterate_module_state(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """The state dict, tensors only; a quantised tensor as the values that it stands for.
+    """Iterate over the tensors of the state dict; quantised ones are dequantised.
 
-    torch's quantised layers keep a packed (weight, bias) and a dtype there.
+    torch's quantised layers store a packed (weight, bias) and a dtype in it.
     """
     for name, value in model.state_dict().items():
         yield from _iterate_value(name, value)

@@ -1,4 +1,4 @@
-"""Settings that a configuration file does not hold, so that the class's default was taken."""
+"""Settings that a configuration file omits, so that the default of the class applies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import LoadError
 from normdiag.loading.describe_exception import describe_exception
-from normdiag.loading.library_output import silence_libraries
+from normdiag.loading.silence_libraries import silence_libraries
 from normdiag.progress import NoProgress
 
 if TYPE_CHECKING:
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def omitted_settings(config: Any, written: Iterable[str]) -> dict[str, bool | float]:
-    """Setting -> the default that was taken; booleans and fractions, which can be turned.
+    """Setting -> default, for omitted booleans and floats, which have an obvious alternative.
 
-    Settings that every configuration has (of training, of generation) are left aside.
+    Settings that every configuration has (of training, of generation) are excluded.
     """
     import transformers
 
     common = vars(transformers.PreTrainedConfig())
-    other_names = getattr(config, "attribute_map", {})
-    written = {*written, *(other_names.get(name, name) for name in written)}
+    aliases = getattr(config, "attribute_map", {})
+    written = {*written, *(aliases.get(name, name) for name in written)}
     return {
         name: value
         for name, value in vars(config).items()
@@ -36,30 +36,30 @@ def omitted_settings(config: Any, written: Iterable[str]) -> dict[str, bool | fl
 
 
 def flip_setting(value: bool | float) -> bool | float:
-    """Another value of the same setting."""
+    """The alternative: the opposite of a boolean, twice a float, 1 for 0."""
     if isinstance(value, bool):
         return not value
     return 2 * value if value else 1.0
 
 
 def build_on_meta(model: nn.Module, settings: Mapping[str, bool | float]) -> nn.Module:
-    """A model of the same class on the meta device, some of its settings changed.
+    """Build a model of the same class on the meta device with some settings changed.
 
-    Raises LoadError where that cannot be built.
+    Raises LoadError where that fails.
     """
     import torch
     import transformers
 
     if not isinstance(model, transformers.PreTrainedModel):
-        raise LoadError("no configuration tells how to build the model anew")
+        raise LoadError("the model has no transformers configuration to build it from")
     config = deepcopy(model.config)
     try:
         for name, value in settings.items():
             setattr(config, name, value)
         with silence_libraries(NoProgress()), torch.device("meta"):
-            made: nn.Module = type(model)._from_config(config)
-        return made.eval()
+            variant: nn.Module = type(model)._from_config(config)
+        return variant.eval()
     except Exception as error:
         raise LoadError(
-            f"it cannot be built with {dict(settings)}: {describe_exception(error)}"
+            f"the model cannot be built with {dict(settings)}: {describe_exception(error)}"
         ) from error

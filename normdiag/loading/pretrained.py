@@ -1,4 +1,4 @@
-"""A transformers model from a folder, through `from_pretrained` and nothing beside it."""
+"""A transformers model from a folder, through `from_pretrained`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ from normdiag.loading.device_and_dtype import (
     resolve_dtype,
 )
 from normdiag.loading.interface import LoadedModel
-from normdiag.loading.library_output import silence_libraries
 from normdiag.loading.model_class import (
     choose_model_class,
     load_config,
@@ -30,6 +29,7 @@ from normdiag.loading.model_class import (
     refuse_checkpoint_code,
     select_sub_config,
 )
+from normdiag.loading.silence_libraries import silence_libraries
 from normdiag.loading.tokenizer import load_tokenizer
 from normdiag.options import LoadingOptions
 from normdiag.progress import Progress
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class PretrainedFiles:
-    """What `from_pretrained` reads: a folder, a GGUF in it, or given tensors with its config."""
+    """What `from_pretrained` reads: a folder, a GGUF in it, or a state dict and a configuration."""
 
     folder: Path
     settings: ConfigFile | None
@@ -51,7 +51,7 @@ class PretrainedFiles:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """What is built: a class, the configuration it is built from, and its precision if asked."""
+    """The class to build, its configuration, and the requested dtype, if any."""
 
     model_class: Any
     config: Any
@@ -62,17 +62,17 @@ class ModelChoice:
 def load_pretrained(
     checkpoint: PretrainedFiles, options: LoadingOptions, progress: Progress
 ) -> LoadedModel:
-    """Build the model that the checkpoint's configuration describes and fill it.
+    """Build the model that the checkpoint's configuration describes and load its weights.
 
-    Raises LoadError for a configuration that describes no model, for code that was not asked
-    for, for weights that do not fit at all, and for what transformers itself refuses.
+    Raises LoadError for a configuration that describes no model, for remote code without
+    permission, for weights none of which fit, and for errors of transformers itself.
     """
     device = META_DEVICE if options.structure_only else resolve_device(options.device)
-    is_made = options.random_init or options.structure_only
+    is_from_config = options.random_init or options.structure_only
     with silence_libraries(progress), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(options.seed)  # what the checkpoint lacks is newly initialised
+        torch.manual_seed(options.seed)  # for parameters missing in the checkpoint
         choice = _choose_model(checkpoint, options)
-        build = _build_from_config if is_made else _build_from_weights
+        build = _build_from_config if is_from_config else _build_from_weights
         try:
             model, loading, notes = build(checkpoint, options, choice)
         except NormdiagError:
@@ -87,7 +87,7 @@ def load_pretrained(
         tokenizer=tokenizer,
         notes=tuple(note for note in (choice.note, *notes, unusable) if note),
         loading=loading,
-        tensors=_iterate_state_dict(model) if is_made else checkpoint.tensors,
+        tensors=_iterate_state_dict(model) if is_from_config else checkpoint.tensors,
         model_type=choice.config.model_type,
         class_name=type(model).__name__,
         mode=_loading_mode(options),
@@ -104,7 +104,7 @@ def _loading_mode(options: LoadingOptions) -> Literal["run", "random-init", "str
 def _find_tokenizer(
     checkpoint: PretrainedFiles, options: LoadingOptions
 ) -> tuple[Any | None, str | None]:
-    if options.structure_only:  # without values it is all one which ids are run
+    if options.structure_only:  # without values, which tokens are run makes no difference
         return None, None
     return load_tokenizer(checkpoint.folder, checkpoint.gguf_file, trust=options.trust_remote_code)
 
@@ -126,7 +126,7 @@ def _choose_model(checkpoint: PretrainedFiles, options: LoadingOptions) -> Model
         where = settings.path if settings else checkpoint.folder / (checkpoint.gguf_file or "")
         raise LoadError(
             f"{where} describes no model: {describe_exception(error)}",
-            "correct that field; --weights-only looks at the tensors without it",
+            "correct that field, or check the tensors without it: --weights-only",
         ) from error
     return ModelChoice(chosen, select_sub_config(config, chosen), dtype, note)
 
@@ -137,13 +137,13 @@ def _build_from_config(
     with META_DEVICE if options.structure_only else nullcontext():
         model, stated = choice.model_class(choice.config), choice.config.dtype
     dtype = choice.dtype or (stated if isinstance(stated, torch.dtype) else torch.float32)
-    notes = [f"weights are random (seed {options.seed}), from the configuration alone"]
+    notes = [f"weights are random (seed {options.seed}), drawn by the configuration"]
     if options.structure_only:
-        notes = ["built from the configuration alone: no weights were read"]
+        notes = ["built from the configuration; no weights were read"]
     settings = checkpoint.settings
     if settings is not None and settings.quantisation_method is not None:
         notes.append(
-            f"the stored weights are quantised ({settings.quantisation_method}), these are not"
+            f"the stored weights are quantised ({settings.quantisation_method}); these are not"
         )
     return model.to(dtype), Loading(), tuple(notes)
 
@@ -154,16 +154,18 @@ def _build_from_weights(
     extra: dict[str, Any] = {}
     if checkpoint.gguf_file is not None:
         extra["gguf_file"] = checkpoint.gguf_file
-        if hasattr(transformers, "GgufConfig"):  # else weights stay packed where a kernel can
+        if hasattr(
+            transformers, "GgufConfig"
+        ):  # otherwise weights stay quantised where a kernel runs them
             extra["quantization_config"] = transformers.GgufConfig(dequantize=True)
-    given = checkpoint.state_dict() if checkpoint.state_dict is not None else None
+    state_dict = checkpoint.state_dict() if checkpoint.state_dict is not None else None
     model, info = choice.model_class.from_pretrained(
-        checkpoint.folder if given is None else None,
+        checkpoint.folder if state_dict is None else None,
         config=choice.config,
-        state_dict=given,
+        state_dict=state_dict,
         dtype=choice.dtype or "auto",
         output_loading_info=True,
-        ignore_mismatched_sizes=True,  # they are reported, with all that was not loaded
+        ignore_mismatched_sizes=True,  # reported with all other parameters that were not loaded
         trust_remote_code=options.trust_remote_code,
         local_files_only=True,
         **extra,
@@ -174,12 +176,12 @@ def _build_from_weights(
 def _summarise_loading(
     model: Any, info: dict[str, Any], checkpoint: PretrainedFiles
 ) -> tuple[Loading, tuple[str, ...]]:
-    """What the loader could not match. Raises LoadError where nothing did match."""
+    """Summarise which parameters were not loaded. Raises LoadError where none was."""
     missing, unexpected = sorted(info["missing_keys"]), sorted(info["unexpected_keys"])
     shapes = {name: (tuple(have), tuple(want)) for name, have, want in info["mismatched_keys"]}
-    lost = {*missing, *shapes}
+    not_loaded = {*missing, *shapes}
     parameters = dict(model.named_parameters())
-    if parameters and lost.issuperset(parameters):
+    if parameters and not_loaded.issuperset(parameters):
         raise _no_match_error(type(model).__name__, missing, unexpected, shapes)
     vectors = {name for name, value in model.state_dict().items() if value.ndim == 1}
     notes = [
@@ -193,7 +195,7 @@ def _summarise_loading(
         missing=tuple(missing),
         unexpected=tuple(unexpected),
         mismatched=tuple(sorted(shapes)),
-        norm_parameters=tuple(sorted(lost & vectors)),
+        norm_parameters=tuple(sorted(not_loaded & vectors)),
     )
     return loading, tuple(notes)
 
@@ -202,12 +204,12 @@ def _describe_quantisation(model: Any, method: str) -> str:
     from transformers.quantizers import AutoHfQuantizer
 
     if getattr(model, "hf_quantizer", None) is not None:
-        handled = "and run so"
+        handling = "and run quantised"
     elif AutoHfQuantizer.supports_quant_method({"quant_method": method}):
-        handled = "and unpacked to be run"  # as transformers does with fp8 where no GPU is
+        handling = "and dequantised"  # as transformers does with fp8 without a GPU
     else:
-        handled = "in a way that transformers does not know; read as if they were not"
-    return f"weights are stored quantised ({method}), {handled}"
+        handling = "by a method that transformers does not know; read as plain tensors"
+    return f"stored weights are quantised ({method}) {handling}"
 
 
 def _no_match_error(
@@ -215,32 +217,31 @@ def _no_match_error(
 ) -> LoadError:
     if shapes:
         first, (have, want) = next(iter(sorted(shapes.items())))
-        why = f"{first} is {have} in the checkpoint and {want} by the configuration"
+        reason = f"{first} is {have} in the checkpoint and {want} by the configuration"
     else:
-        why = f"the model wants {missing[0]}"
-        why += f", the checkpoint has {unexpected[0]}" if unexpected else ""
+        reason = f"the model needs {missing[0]}"
+        reason += f", the checkpoint has {unexpected[0]}" if unexpected else ""
     return LoadError(
-        f"no tensor of the checkpoint fits {name}: {why}",
-        "config.json and the weights are not of one model; --weights-only looks at the tensors",
+        f"no tensor of the checkpoint fits {name}: {reason}",
+        "config.json and the weights are of different models; --weights-only checks the tensors",
     )
 
 
 def _explain_error(error: Exception, checkpoint: PretrainedFiles, choice: ModelChoice) -> LoadError:
-    """What transformers raised, with what to do about it."""
+    """Turn an exception of transformers into a LoadError with a remedy."""
     settings, name = checkpoint.settings, choice.model_class.__name__
     if settings is not None and settings.quantisation_method is not None:
         return LoadError(
             f"the weights are quantised ({settings.quantisation_method}) and cannot be run here: "
             f"{describe_exception(error)}",
-            "install the backend it names; --weights-only looks at the stored tensors, the norms "
-            "among them, without it",
+            "install the backend it names, or check the stored tensors without it: --weights-only",
         )
     if isinstance(error, ImportError):
         return LoadError(f"{name} needs a package: {describe_exception(error)}", "install it")
     what = checkpoint.gguf_file or "config.json and the weights"
     return LoadError(
         f"{name} cannot be built from {what}: {describe_exception(error, with_location=True)}",
-        "a field of the configuration is wrong or is not of this class; --weights-only looks at "
+        "a field of the configuration is wrong or belongs to another class; --weights-only checks "
         "the tensors alone",
     )
 

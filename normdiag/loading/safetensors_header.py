@@ -1,4 +1,4 @@
-"""What a .safetensors file says of itself, and whether it is all there.
+"""Read the header of a .safetensors file and check that the file is complete.
 
 Format: 8 bytes little-endian n, n bytes of JSON {name: {dtype, shape, data_offsets}}, the data.
 """
@@ -12,21 +12,21 @@ from pathlib import Path
 from normdiag.errors import LoadError
 
 _MAX_HEADER = 100_000_000  # bytes; the format's own limit
-_AGAIN = "copy or download it again"
+_DOWNLOAD_AGAIN = "copy or download it again"
 
 
 @dataclass(frozen=True)
 class TensorHeader:
-    """One tensor, as its header describes it."""
+    """Dtype and shape of one tensor."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
 def read_safetensors_header(path: Path) -> dict[str, TensorHeader]:
-    """The tensors of `path` by name. Only the header is read.
+    """Read name, dtype and shape of the tensors of `path`, and no tensor.
 
-    Raises LoadError, with the expected and the actual number of bytes, for a file that was cut.
+    Raises LoadError, with the expected and the actual number of bytes, for a truncated file.
     """
     actual = path.stat().st_size
     with path.open("rb") as file:
@@ -35,12 +35,12 @@ def read_safetensors_header(path: Path) -> dict[str, TensorHeader]:
             raise LoadError(
                 f"{path} is truncated: its header alone takes {8 + length} bytes, "
                 f"and the file has {actual}",
-                _AGAIN,
+                _DOWNLOAD_AGAIN,
             )
         if length > _MAX_HEADER:
             raise LoadError(
-                f"{path} is not a safetensors file: it claims a header of {length} bytes",
-                "the file is damaged, or of another format under this name",
+                f"{path} is not a safetensors file: it states a header of {length} bytes",
+                "the file is damaged or of another format",
             )
         raw = file.read(length)
     tensors, end = _parse_header(path, raw)
@@ -50,13 +50,13 @@ def read_safetensors_header(path: Path) -> dict[str, TensorHeader]:
         raise LoadError(
             f"{path} is {state}: {expected} bytes expected, {actual} found "
             f"({abs(expected - actual)} {'missing' if actual < expected else 'too many'})",
-            _AGAIN,
+            _DOWNLOAD_AGAIN,
         )
     return tensors
 
 
 def _parse_header(path: Path, raw: bytes) -> tuple[dict[str, TensorHeader], int]:
-    """The tensors and where the last one ends, in bytes after the header."""
+    """The tensors, and the end of the last one in bytes after the header."""
     try:
         entries = json.loads(raw)
         entries.pop("__metadata__", None)
@@ -68,6 +68,6 @@ def _parse_header(path: Path, raw: bytes) -> tuple[dict[str, TensorHeader], int]
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as error:
         raise LoadError(
             f"{path} is not a safetensors file: its header cannot be read ({error})",
-            "the file is damaged, or of another format under this name",
+            "the file is damaged or of another format",
         ) from error
     return tensors, max(ends, default=0)

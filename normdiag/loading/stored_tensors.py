@@ -1,4 +1,4 @@
-"""Every tensor of a checkpoint as it lies on disk, one at a time."""
+"""The tensors of a checkpoint as stored, one at a time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _DTYPES = {
     "F16": torch.float16,
     "BF16": torch.bfloat16,
 }
-"""The dtypes that models are run in."""
+"""The dtypes in which models are run."""
 
 
 def stored_tensors(weights: WeightFiles) -> TensorReader:
-    """A function that goes over the tensors of `weights`: names, dtypes and shapes as stored."""
+    """A reader of the tensors of `weights`, with names, dtypes and shapes as stored."""
     if weights.format == "safetensors":
         return lambda resident: _iterate_safetensors(weights, resident)
     return lambda resident: _iterate_pickles(weights)
@@ -37,22 +37,22 @@ def _iterate_safetensors(
 ) -> Iterator[tuple[str, torch.Tensor]]:
     for path in weights.paths:
         with safe_open(path, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118  (the file is no mapping)
+            for name in file.keys():  # noqa: SIM118  (the file is not a mapping)
                 try:
-                    held = resident.get(name)
-                    if held is not None and _is_loaded_unchanged(file.get_slice(name), held):
-                        yield name, held
+                    loaded = resident.get(name)
+                    if loaded is not None and _is_loaded_unchanged(file.get_slice(name), loaded):
+                        yield name, loaded
                     else:
                         yield name, file.get_tensor(name)
                 except (SafetensorError, KeyError, AttributeError) as error:
                     raise LoadError(f"{path}: tensor {name} cannot be read ({error})") from error
 
 
-def _is_loaded_unchanged(stored: Any, held: torch.Tensor) -> bool:
+def _is_loaded_unchanged(stored: Any, loaded: torch.Tensor) -> bool:
     return (
-        held.device.type == "cpu"
-        and _DTYPES.get(stored.get_dtype()) is held.dtype
-        and stored.get_shape() == list(held.shape)
+        loaded.device.type == "cpu"
+        and _DTYPES.get(stored.get_dtype()) is loaded.dtype
+        and stored.get_shape() == list(loaded.shape)
     )
 
 

@@ -32,7 +32,7 @@ _HUB_ID = re.compile(r"(?!.*(?:--|\.\.))\w[\w.-]*(?:/\w[\w.-]*)?", re.ASCII)
 
 @dataclass(frozen=True, kw_only=True)
 class TargetReference:
-    """A target, understood. `path` is set for everything local, `module` and `factory` for code."""
+    """A parsed target. `path` is set for local targets, `module` and `factory` for code."""
 
     kind: TargetKind
     target: str
@@ -42,14 +42,14 @@ class TargetReference:
 
     @property
     def local_path(self) -> Path:
-        """Where a local target lies. Raises ValueError for one that is not."""
+        """The path of a local target. Raises ValueError for any other."""
         if self.path is None:
             raise ValueError(f"{self.target} is not a path")
         return self.path
 
 
 def parse_target(target: str) -> TargetReference:
-    """What `target` names. What lies on disk wins over every other reading.
+    """Parse a target. An existing path takes precedence over every other form.
 
     Raises UsageError for an empty target and LoadError for a path that does not exist, a file
     of an unknown type and a string that is none of the forms.
@@ -61,13 +61,13 @@ def parse_target(target: str) -> TargetReference:
         return TargetReference(kind="directory", target=target, path=path)
     if os.path.exists(path):  # noqa: PTH110
         return TargetReference(kind=_detect_file_kind(path), target=target, path=path)
-    if named := _FACTORY.fullmatch(target):
-        return _parse_factory(target, named["module"], named["factory"])
+    if match := _FACTORY.fullmatch(target):
+        return _parse_factory(target, match["module"], match["factory"])
     if _resembles_path(target):
         raise LoadError(f"{target} does not exist", _missing_path_advice(path))
     if _HUB_ID.fullmatch(target):
         return TargetReference(kind="hub", target=target)
-    raise LoadError(f"{target!r} is no target", FORMS)
+    raise LoadError(f"{target!r} is not a valid target", FORMS)
 
 
 def _detect_file_kind(path: Path) -> TargetKind:
@@ -75,8 +75,8 @@ def _detect_file_kind(path: Path) -> TargetKind:
         return kind
     if path.suffix == ".py":
         raise LoadError(
-            f"{path} is code, and the function that builds the model is not named",
-            f"name it: {path}:build",
+            f"{path} is a Python file without the name of the function that builds the model",
+            f"append it: {path}:build",
         )
     if path.name.endswith(".index.json"):
         raise LoadError(f"{path} is the index of a sharded checkpoint", f"pass {path.parent}")

@@ -1,4 +1,4 @@
-"""What the headers of weight files say where no configuration says more."""
+"""Names and shapes of tensors, where there is no configuration."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ _DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat
 
 
 def read_tensor_shapes(weights: WeightFiles) -> TensorShapes:
-    """Names, shapes and dtypes of all tensors of .safetensors files. No value is read."""
+    """Read names, shapes and dtypes of the tensors of .safetensors files, and no value."""
     stored = {
-        name: seen for path in weights.paths for name, seen in read_safetensors_header(path).items()
+        name: header
+        for path in weights.paths
+        for name, header in read_safetensors_header(path).items()
     }
     return TensorShapes(
-        shapes={name: seen.shape for name, seen in stored.items()},
-        dtypes=Counter(_DTYPES.get(seen.dtype, seen.dtype) for seen in stored.values()),
-        notes=("no configuration says what model this is: names and shapes alone were read",),
+        shapes={name: header.shape for name, header in stored.items()},
+        dtypes=Counter(_DTYPES.get(header.dtype, header.dtype) for header in stored.values()),
+        notes=("no configuration; only names and shapes of the tensors were read",),
     )

@@ -1,4 +1,4 @@
-"""A checkpoint's tokenizer, where it brings one."""
+"""The tokenizer of a checkpoint, where it has one."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import transformers
 
 from normdiag.loading.describe_exception import describe_exception
 
-# Any of these holds or names a vocabulary. Without one, transformers may make a tokenizer up from
-# the model type, whose ids have nothing to do with the checkpoint.
+# Files that hold or name a vocabulary. Without any, transformers may build a tokenizer from the
+# model type, whose ids are unrelated to the checkpoint.
 _VOCABULARIES = ("tokenizer*", "vocab*", "*.model", "*.spm", "*.tiktoken", "spiece*")
 
 
 def load_tokenizer(
     folder: Path, gguf_file: str | None, *, trust: bool
 ) -> tuple[Any | None, str | None]:
-    """The tokenizer, or None, and why one that is there will not do. None is no error."""
+    """Load the tokenizer. None, with a reason, where one exists and is unusable."""
     if gguf_file is None and not any(any(folder.glob(name)) for name in _VOCABULARIES):
         return None, None
     try:
         if gguf_file is not None:
-            # AutoTokenizer would parse the whole file for its configuration once more.
+            # AutoTokenizer would parse the whole file once more for its configuration.
             unpacked = transformers.PreTrainedTokenizerFast.from_pretrained(
                 folder, gguf_file=gguf_file
             )

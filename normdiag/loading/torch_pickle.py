@@ -1,4 +1,4 @@
-"""`.bin`, `.pt` and `.pth` files, read by torch's restricted unpickler and by nothing else."""
+"""`.bin`, `.pt` and `.pth` files, read by torch's restricted unpickler only."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _FORBIDDEN = re.compile(r"GLOBAL (\S+)")
 
 
 def read_torch_pickle(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors of `path` by name, those of nested dictionaries under dotted names.
+    """Read the tensors of `path` by name, those of nested dictionaries under dotted names.
 
-    The data of a zip archive is mapped, not read. Raises LoadError, having executed nothing, for
-    a pickle that holds more than tensors and plain containers.
+    The data of a zip archive is memory-mapped. Raises LoadError, without executing code, for a
+    pickle that holds more than tensors and plain containers.
     """
     mapped = zipfile.is_zipfile(path) or None
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of old pickle protocols
+            warnings.simplefilter("ignore")  # about old pickle protocols
             content = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
     except pickle.UnpicklingError as error:
         raise _unpickling_error(path, error) from error
@@ -38,16 +38,16 @@ def read_torch_pickle(path: Path) -> dict[str, torch.Tensor]:
         ) from error
     tensors = dict(_flatten_tensors(content, ""))
     if not tensors:
-        raise LoadError(f"{path} holds no tensors, but a {type(content).__name__}")
+        raise LoadError(f"{path} holds a {type(content).__name__} and no tensors")
     return tensors
 
 
 def _unpickling_error(path: Path, error: pickle.UnpicklingError) -> LoadError:
     named = _FORBIDDEN.search(str(error))
-    wants = f"it asks for {named[1]}" if named else describe_exception(error)
+    reason = f"it refers to {named[1]}" if named else describe_exception(error)
     return LoadError(
-        f"{path} is a pickle that holds more than tensors ({wants}); it was not unpickled",
-        "unpickling runs code: where you trust the file, load it yourself and save its state dict "
+        f"{path} is a pickle that holds more than tensors ({reason}); it was not unpickled",
+        "unpickling can run code: if you trust the file, load it yourself and save its state dict "
         "as .safetensors",
     )
 

@@ -1,4 +1,4 @@
-"""Which files of a checkpoint hold weights, and whether they are whole. Nothing is unpickled."""
+"""Find the weight files of a checkpoint and check that they are complete, without unpickling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WeightFiles:
     paths: tuple[Path, ...]
 
     def check(self) -> None:
-        """Raise LoadError for the first file that is empty, a pointer, cut or damaged."""
+        """Raise LoadError for the first file that is empty, a pointer, truncated or damaged."""
         for path in self.paths:
             _refuse_placeholder(path)
             if self.format == "safetensors":
@@ -35,12 +35,12 @@ class WeightFiles:
 
 
 def single_file(path: Path) -> WeightFiles:
-    """`path` as all the weights there are."""
+    """The weights of a checkpoint in one file."""
     return WeightFiles("safetensors" if path.suffix == ".safetensors" else "pickle", (path,))
 
 
 def find_weight_files(folder: Path) -> WeightFiles | None:
-    """The weights of `folder` as transformers would choose them, or None.
+    """Find the weights of `folder` that transformers would load, or None.
 
     Raises LoadError for a missing shard.
     """
@@ -54,33 +54,33 @@ def find_weight_files(folder: Path) -> WeightFiles | None:
 
 
 def list_shards(index: Path) -> tuple[Path, ...]:
-    """The files that an index names, in its order. Raises LoadError where one is missing."""
-    places = read_shard_index(index)
-    names = tuple(dict.fromkeys(places.values()))
+    """List the files of an index, in its order. Raises LoadError where one is missing."""
+    files = read_shard_index(index)
+    names = tuple(dict.fromkeys(files.values()))
     missing = [name for name in names if not (index.parent / name).is_file()]
     if missing:
-        lost = sum(name in missing for name in places.values())
+        affected = sum(name in missing for name in files.values())
         raise LoadError(
             f"{len(missing)} of {len(names)} shards missing in {index.parent}: "
             f"{', '.join(missing[:5])}{', ...' if len(missing) > 5 else ''}; "
-            f"{lost} of {len(places)} tensors are in them",
-            "the download is incomplete: fetch what is missing",
+            f"{affected} of {len(files)} tensors are in them",
+            "the download is incomplete: download the missing files",
         )
     return tuple(index.parent / name for name in names)
 
 
 def read_shard_index(index: Path) -> dict[str, str]:
-    """Tensor -> file, as an index has it. Raises LoadError for a place outside its folder."""
-    places = read_json_object(index).get("weight_map")
-    if not isinstance(places, dict) or not places:
+    """Read tensor -> file from an index. Raises LoadError for a file outside its folder."""
+    files = read_json_object(index).get("weight_map")
+    if not isinstance(files, dict) or not files:
         raise LoadError(f"{index} has no weight_map (tensor -> file)", "export the model again")
-    for tensor, name in places.items():
+    for tensor, name in files.items():
         if not isinstance(name, str) or name in ("", "..") or Path(name).name != name:
             raise LoadError(
-                f"{index} puts {tensor} in {name!r}, which is no file name",
-                "shards lie beside their index; a path that leads elsewhere is not followed",
+                f"{index} places {tensor} in {name!r}, which is not a file name",
+                "shards must be in the directory of their index; other paths are not followed",
             )
-    return places
+    return files
 
 
 def _refuse_placeholder(path: Path) -> None:
@@ -97,11 +97,11 @@ def _refuse_placeholder(path: Path) -> None:
             "run `git lfs pull` in the repository",
         )
     if start.lstrip()[:5].lower() in (b"<!doc", b"<html"):
-        raise LoadError(f"{path} is a web page, not weights", "download it again, logged in")
+        raise LoadError(f"{path} is a web page, not weights", "log in and download it again")
 
 
 def _check_archive(path: Path) -> None:
-    """torch's archives are zip files, whose directory stands at the end: cut files lack it."""
+    """Raise LoadError where the zip directory at the end of a torch archive is missing."""
     with path.open("rb") as file:
         is_archive = file.read(4) == b"PK\x03\x04"
     if is_archive and not zipfile.is_zipfile(path):

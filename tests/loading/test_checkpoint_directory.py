@@ -168,7 +168,7 @@ class TestRandomInit:
     def test_it_is_said(self, llama_dir: Path, run: Load) -> None:
         loaded = run(llama_dir, random_init=True, dtype="bf16")
         assert loaded.mode == "random-init"
-        assert loaded.notes == ("weights are random (seed 0), from the configuration alone",)
+        assert loaded.notes == ("weights are random (seed 0), drawn by the configuration",)
         assert loaded.model.dtype is torch.bfloat16
         assert loaded.loading.missing == ()
 
@@ -229,17 +229,17 @@ class TestErrors:
     def test_checkpoints_one_level_down_are_offered(self, tmp_path: Path) -> None:
         (tmp_path / "unet").mkdir()
         (tmp_path / "unet" / "config.json").write_text("{}")
-        assert f"there are checkpoints inside: {tmp_path / 'unet'}" in self.said(tmp_path)
+        assert f"it contains checkpoint directories: {tmp_path / 'unet'}" in self.said(tmp_path)
 
     def test_only_gguf_files(self, tmp_path: Path) -> None:
         (tmp_path / "m-q4.gguf").touch()
         said = self.said(tmp_path)
-        assert "GGUF: m-q4.gguf" in said
-        assert f"name the file: {tmp_path / 'm-q4.gguf'}" in said
+        assert "no transformers weights: m-q4.gguf" in said
+        assert f"pass the file: {tmp_path / 'm-q4.gguf'}" in said
 
     def test_weights_of_another_name(self, copy_of_llama: Path) -> None:
         (copy_of_llama / "model.safetensors").rename(copy_of_llama / "model.fp16.safetensors")
-        assert f"name the file: {copy_of_llama / 'model.fp16.safetensors'}" in self.said(
+        assert f"pass the file: {copy_of_llama / 'model.fp16.safetensors'}" in self.said(
             copy_of_llama
         )
 
@@ -292,11 +292,11 @@ class TestErrors:
     def test_an_unknown_model_type(self, copy_of_llama: Path) -> None:
         change(copy_of_llama, model_type="lama", architectures=["LamaModel"])
         said = self.said(copy_of_llama)
-        assert "does not know model_type 'lama' (near: llama" in said
+        assert "does not know model_type 'lama' (similar: llama" in said
 
     def test_neither_model_type_nor_class(self, copy_of_llama: Path) -> None:
         change(copy_of_llama, model_type=None, architectures=None)
-        assert "nothing says what to build" in self.said(copy_of_llama)
+        assert "the model class is unknown" in self.said(copy_of_llama)
 
     @pytest.mark.parametrize(
         ("fields", "said"),
@@ -323,7 +323,7 @@ class TestErrors:
         ("content", "said"),
         [
             ('{"a": 1', "line 1, column 8"),
-            ("[1]", "holds a list"),
+            ("[1]", "holds a JSON list"),
             ("", "is not JSON"),
             ("[" * 100_000, "is not JSON"),
         ],

@@ -144,15 +144,15 @@ def test_weights_only_gives_the_state_dict(file: Path) -> None:
 @pytest.mark.parametrize(
     ("factory", "said"),
     [
-        ("nothing", "has no 'nothing'"),
-        ("Net.nothing", "has no 'nothing'"),
-        ("of_width", "needs width"),
+        ("nothing", "has no attribute 'nothing'"),
+        ("Net.nothing", "has no attribute 'nothing'"),
+        ("of_width", "requires arguments .width"),
         ("broken", r"raised ValueError: no such dataset: /data \(models\.py, line 30\)"),
         ("leaves", "raised SystemExit: 2"),
-        ("number", "gave a int, not an nn.Module"),
-        ("pair", "gave a tuple"),
-        ("CODE", "has no 'CODE'"),
-        ("__name__", "is a str, not a function"),
+        ("number", "returned a int, not an nn.Module"),
+        ("pair", "returned a tuple"),
+        ("CODE", "has no attribute 'CODE'"),
+        ("__name__", "is a str, neither a function"),
         ("on_meta", r"norm\.weight is on the meta device"),
     ],
 )
@@ -165,7 +165,9 @@ def test_a_factory_that_will_not_do(file: Path, factory: str, said: str) -> None
 def test_what_the_file_has_is_offered(file: Path) -> None:
     with pytest.raises(LoadError) as caught:
         load_target(f"{file}:nothing")
-    assert str(caught.value.hint).startswith("it has: Net, build, with_inputs, made, of_width")
+    assert str(caught.value.hint).startswith(
+        "callables in it: Net, build, with_inputs, made, of_width"
+    )
 
 
 def test_a_file_that_cannot_be_imported(tmp_path: Path) -> None:

@@ -98,7 +98,7 @@ class TestLoading:
     def test_the_structure_needs_the_metadata_only(self, whole: Path, run: Load) -> None:
         loaded = run(whole, structure_only=True)
         assert all(p.is_meta for p in loaded.model.parameters())
-        assert not any("unpacked" in note for note in loaded.notes)
+        assert not any("dequantised" in note for note in loaded.notes)
 
     def test_random_weights_need_the_metadata_only(self, whole: Path, run: Load) -> None:
         loaded = run(whole, random_init=True)
@@ -188,9 +188,9 @@ class TestHeader:
     @pytest.mark.parametrize(
         ("content", "said"),
         [
-            (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "no model can be in it"),
+            (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "so it holds no model"),
             (b"GGUF" + struct.pack("<IQQ", 1, 0, 0), "GGUF version 1"),
-            (b"PK\x03\x04" + bytes(40), "is no GGUF file"),
+            (b"PK\x03\x04" + bytes(40), "is not a GGUF file"),
             (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**63), "truncated or damaged"),
         ],
     )
@@ -200,7 +200,7 @@ class TestHeader:
         with pytest.raises(LoadError, match=said):
             load_target(str(path))
 
-    def test_one_piece_of_several_is_said(self, tmp_path: Path) -> None:
+    def test_one_part_of_several_is_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "piece.gguf"
         writer = gguf.GGUFWriter(path, "llama")
         writer.add_uint16("split.count", 3)
@@ -209,7 +209,7 @@ class TestHeader:
         writer.write_kv_data_to_file()
         writer.write_tensors_to_file()
         writer.close()
-        with pytest.raises(LoadError, match="one of 3 pieces"):
+        with pytest.raises(LoadError, match="one of 3 parts"):
             load_target(str(path))
 
 

@@ -68,7 +68,7 @@ def test_the_attack_itself_works(trace_of_code: Path) -> None:
 def test_a_hostile_file_on_its_own_is_refused(copy_of_llama: Path, trace_of_code: Path) -> None:
     path = copy_of_llama / "evil.pt"
     hostile_pickle(path, trace_of_code, archive=True)
-    with pytest.raises(LoadError, match=r"it asks for (posix|nt|os)\.mkdir"):
+    with pytest.raises(LoadError, match=r"it refers to (posix|nt|os)\.mkdir"):
         load_target(str(path))
     assert not trace_of_code.exists()
 
@@ -94,7 +94,7 @@ def test_code_of_the_checkpoint_is_not_run_unasked(
         AutoConfig="modeling_evil.Config",
         AutoModelForCausalLM="modeling_evil.Model",
     )
-    with pytest.raises(LoadError, match="wants code run") as caught:
+    with pytest.raises(LoadError, match="asks to run code") as caught:
         load_target(str(copy_of_llama))
     assert "AutoModelForCausalLM -> modeling_evil.Model" in caught.value.what
     assert "--trust-remote-code" in str(caught.value.hint)
@@ -154,7 +154,9 @@ def test_kernels_of_the_hub_are_not_fetched_unasked(
 ) -> None:
     path = copy_of_llama / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | fields))
-    with pytest.raises(LoadError, match="wants code run that comes from the hub: evil/kernel"):
+    with pytest.raises(
+        LoadError, match="asks for kernels from the hub, which are code: evil/kernel"
+    ):
         load_target(str(copy_of_llama))
 
 

@@ -50,7 +50,7 @@ def test_what_the_cache_has_is_loaded(run: Load) -> None:
 @pytest.mark.usefixtures("cached_llama")
 def test_a_revision_is_honoured(run: Load) -> None:
     assert run("org/llama", revision=COMMIT).class_name == "LlamaForCausalLM"
-    with pytest.raises(LoadError, match="org/llama is neither a local path nor in"):
+    with pytest.raises(LoadError, match="org/llama is neither a path here nor in"):
         load_target("org/llama", LoadingOptions(revision="f" * 40))
 
 

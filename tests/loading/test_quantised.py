@@ -44,12 +44,12 @@ KINDS = {
     "bitnet": (
         bitnet,
         BITNET | {"linear_class": "bitlinear", "quantization_mode": "offline"},
-        "(bitnet), and run so",
+        "(bitnet) and run quantised",
     ),
     "bitnet online": (
         lambda name, weight: [(name, weight)],
         BITNET | {"linear_class": "autobitlinear", "quantization_mode": "online"},
-        "(bitnet), and run so",
+        "(bitnet) and run quantised",
     ),
     "fp8": (
         fp8,
@@ -58,12 +58,12 @@ KINDS = {
             "weight_block_size": [BLOCK, BLOCK],
             "modules_to_not_convert": PLAIN,
         },
-        "(fp8), and unpacked to be run",
+        "(fp8) and dequantised",
     ),
     "unknown": (
         lambda name, weight: [(name, weight)],
         {"quant_method": "nothing-that-exists"},
-        "(nothing-that-exists), in a way that transformers does not know",
+        "(nothing-that-exists) by a method that transformers does not know",
     ),
 }
 

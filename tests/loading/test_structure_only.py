@@ -99,7 +99,7 @@ class TestAFactory:
         assert probe.sequences == 2
 
     def test_a_module_with_values_is_left_where_it_is(self) -> None:
-        with pytest.raises(UsageError, match="weight on cpu"):
+        with pytest.raises(UsageError, match="weight of Linear is on cpu"):
             wrap_module(torch.nn.Linear(2, 2), structure_only=True)
 
     def test_a_module_without_values_cannot_be_run(self) -> None:

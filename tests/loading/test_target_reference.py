@@ -82,7 +82,7 @@ def test_code_without_a_function_says_how_to_name_one(tmp_path: Path) -> None:
     file.touch()
     with pytest.raises(LoadError) as caught:
         parse_target(str(file))
-    assert caught.value.hint == f"name it: {file}:build"
+    assert caught.value.hint == f"append it: {file}:build"
 
 
 def test_an_index_says_to_pass_its_directory(tmp_path: Path) -> None:

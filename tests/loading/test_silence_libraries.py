@@ -10,8 +10,8 @@ from huggingface_hub.utils.tqdm import are_progress_bars_disabled
 from safetensors.torch import load_file, save_file
 from transformers.utils import logging
 
-from normdiag.loading.library_output import ProgressAdapter, silence_libraries
 from normdiag.loading.load_target import load_target
+from normdiag.loading.silence_libraries import ProgressAdapter, silence_libraries
 from tests.loading.recorded_progress import RecordedProgress
 
 
