@@ -26,13 +26,13 @@ def inspect(target: str | nn.Module, **options: Any) -> Report:
             `measure=("stream", "norms", "jacobians", "gradients")`, `dtype=`, `device=`, `seed=`.
 
     Raises:
-        UsageError: an option that does not exist, or that cannot be meant.
-        LoadError: no model came out of the target.
+        UsageError: an unknown or invalid option.
+        LoadError: no model could be built of the target.
         RunError: the model does not run on the inputs.
     """
     from normdiag import pipeline
 
-    return pipeline.inspect(target, options=_options(options))
+    return pipeline.inspect(target, options=_build_options(options))
 
 
 def trace(target: str | nn.Module, **options: Any) -> Report:
@@ -41,15 +41,15 @@ def trace(target: str | nn.Module, **options: Any) -> Report:
     `measure` is ("stream", "norms") unless stated.
     """
     from normdiag import pipeline
-    from normdiag.options import FROM_ONE_PASS
+    from normdiag.measures import ONE_PASS_MEASURES
 
-    options.setdefault("measure", FROM_ONE_PASS)
-    asked = _options(options)
-    if asked.structure_only:
+    options.setdefault("measure", ONE_PASS_MEASURES)
+    built = _build_options(options)
+    if built.structure_only:
         raise UsageError(
-            "the structure only was asked for, and a trace is of values", "inspect it instead"
+            "invalid option: structure_only computes no values to trace", "use normdiag.inspect"
         )
-    return pipeline.trace(target, options=asked)
+    return pipeline.trace(target, options=built)
 
 
 def compare(
@@ -71,26 +71,21 @@ def compare(
         ReportError: a file that is no report. Beside it, the errors of `inspect`.
     """
     from normdiag import pipeline
-    from normdiag.options import FROM_ONE_PASS
+    from normdiag.measures import ONE_PASS_MEASURES
 
-    options.setdefault("measure", FROM_ONE_PASS)
+    options.setdefault("measure", ONE_PASS_MEASURES)
     return pipeline.compare(
-        a, b, options=_options(options), second=_options(options | (second or {}))
+        a, b, options=_build_options(options), second=_build_options(options | (second or {}))
     )
 
 
-def _options(given: dict[str, Any]) -> Options:
+def _build_options(values: dict[str, Any]) -> Options:
     from normdiag.options import Options
 
-    known = [f.name for f in fields(Options)]
-    unknown = sorted(set(given) - set(known))
+    names = [item.name for item in fields(Options)]
+    unknown = sorted(values.keys() - set(names))
     if unknown:
         raise UsageError(
-            f"no option is called {', '.join(unknown)}", f"options are: {', '.join(known)}"
+            f"no option is called {', '.join(unknown)}", f"options are: {', '.join(names)}"
         )
-    for name in ("measure", "texts", "select", "ignore"):
-        if isinstance(given.get(name), str):
-            given[name] = (given[name],)
-        elif given.get(name) is not None:
-            given[name] = tuple(given[name])
-    return Options(**given)
+    return Options(**values)

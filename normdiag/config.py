@@ -8,7 +8,7 @@
     margin = 0.1
     measure = ["stream", "norms"]
     clip = 0.5
-    texts = "probes.txt"                                # beside the settings file
+    texts = "probes.txt"                                # relative to the settings file
     dtype = "bfloat16"
 
     [thresholds.epsilon-dominates]
@@ -58,8 +58,8 @@ class Settings:
 def find_settings(directory: Path) -> Settings:
     """Read the settings of the nearest directory, from `directory` upward, that has any.
 
-    `normdiag.toml` is preferred to the `pyproject.toml` beside it; a `pyproject.toml` without
-    `[tool.normdiag]` is skipped. Raises UsageError, see `read_settings`.
+    `normdiag.toml` is preferred to a `pyproject.toml` in the same directory, which is skipped
+    without `[tool.normdiag]`. Raises UsageError, see `read_settings`.
     """
     for folder in (directory, *directory.parents):
         for name in ("normdiag.toml", "pyproject.toml"):

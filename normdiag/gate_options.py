@@ -26,13 +26,13 @@ class GateOptions(OptionGroup):
         ),
     ] = "never"
     require_complete: Annotated[
-        bool, Option(help="Exit 4 if a rule lacks its evidence.", in_settings=True)
+        bool, Option(help="Exit 4 if evidence for a rule is missing.", in_settings=True)
     ] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions(GateOptions):
-    """When `check` fails, beside what every command can fail on."""
+    """When `check` fails: also by a baseline and bounds."""
 
     baseline: Annotated[
         Path | None,

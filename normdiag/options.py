@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from normdiag.errors import UsageError
-from normdiag.measures import DEFAULT_MEASURES, GROUPS, NONE, ONE_PASS_MEASURES, parse_measures
+from normdiag.measures import DEFAULT_MEASURES, GROUPS, NONE, parse_measures
 from normdiag.option_group import Option, OptionGroup
 
-MEASURES, FROM_ONE_PASS = DEFAULT_MEASURES, ONE_PASS_MEASURES
 DTYPES = ("float64", "float32", "float16", "bfloat16")
 _DTYPE_ALIASES = {
     "fp64": "float64",
@@ -175,6 +174,10 @@ class InputOptions(SeedOptions):
         bool, Option(flag="--no-special-tokens", help="Add no special tokens to the texts.")
     ] = True
 
+    def __post_init__(self) -> None:
+        _set_tuples(self, "texts")
+        super().__post_init__()
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringOptions(OptionGroup):
@@ -236,6 +239,19 @@ class JudgingOptions(OptionGroup):
             in_settings=True,
         ),
     ] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _set_tuples(self, "select", "ignore")
+        super().__post_init__()
+
+
+def _set_tuples(group: OptionGroup, *names: str) -> None:
+    """Replace a string or a list, which Python callers may pass, by a tuple. Groups are frozen."""
+    for name in names:
+        value = getattr(group, name)
+        if value is not None:
+            as_tuple = (value,) if isinstance(value, str) else tuple(value)
+            object.__setattr__(group, name, as_tuple)
 
 
 @dataclass(frozen=True, kw_only=True)

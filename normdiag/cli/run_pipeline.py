@@ -36,7 +36,7 @@ def run_pipeline(work: Work, target: str, options: Options, *, verbose: bool) ->
 def run_comparison(
     pair: tuple[str, str], options: Options, second: Options, *, verbose: bool
 ) -> Comparison:
-    """Compare both likewise; `second` are the options of the second."""
+    """Compare two targets in the same way; `second` are the options of the second."""
     with _prepare_run(verbose=verbose) as progress:
         from normdiag import pipeline
 

@@ -8,7 +8,7 @@ from torch import nn
 
 import normdiag
 from normdiag.evidence.coverage import Coverage
-from normdiag.options import MEASURES
+from normdiag.measures import DEFAULT_MEASURES
 
 
 class Block(nn.Module):
@@ -59,7 +59,7 @@ FORWARD = ("stream", "norms")
 """What needs no derivative: the kernels here have none."""
 
 
-def coverage(model: nn.Module, measure: tuple[str, ...] = MEASURES) -> Coverage:
+def coverage(model: nn.Module, measure: tuple[str, ...] = DEFAULT_MEASURES) -> Coverage:
     torch.manual_seed(0)
     return normdiag.inspect(model, inputs=torch.randn(2, 5, 16), measure=measure).coverage
 
