@@ -303,7 +303,11 @@ class TestLostParameters:
         with torch.no_grad():
             model.model.norm.weight[3] = 500.0
         found = of(model, input_ids=IDS).formats
-        assert len(found["float16"].underflowing_epsilons) == 5 == len(found["float8_e5m2"].underflowing_epsilons)
+        assert (
+            len(found["float16"].underflowing_epsilons)
+            == 5
+            == len(found["float8_e5m2"].underflowing_epsilons)
+        )
         assert found["bfloat16"].underflowing_epsilons == ()
         assert found["float8_e4m3fn"].overflowing_gains == ("model.norm",)
         assert found["float8_e5m2"].overflowing_gains == ()

@@ -110,7 +110,7 @@ class TestYardstick:
         report = normdiag.inspect(model, inputs=(torch.randn(1, 4, 8),), measure=("stream",))
         (growth,) = report.measurements.growth.values()
         assert (growth.init_total, growth.total_over_init) == (None, None)
-        assert growth.init_note == "no configuration tells how to build the model anew"
+        assert growth.init_note == "the model has no transformers configuration to build it from"
         assert report.coverage.skipped == ()
 
     def test_no_second_set_of_large_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:

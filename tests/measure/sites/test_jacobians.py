@@ -108,7 +108,10 @@ def test_of_groups_at_several_lengths() -> None:
     torch.manual_seed(0)
     module = spread(nn.GroupNorm(2, 4)).double()
     inputs = [torch.randn(1, 4, n, dtype=torch.float64) for n in (3, 5)]
-    passes = [run_forward(module, Batch(args=(x,), rows=(0,)), MeasuredQuantities(), RowSampling(None)) for x in inputs]
+    passes = [
+        run_forward(module, Batch(args=(x,), rows=(0,)), MeasuredQuantities(), RowSampling(None))
+        for x in inputs
+    ]
     assembly = accumulate_passes(passes)
     measurements = assembly.compute(("norm-inputs", "norm-jacobians"))
     (found,) = [m.jacobian for m in measurements.norms.values()]

@@ -16,7 +16,9 @@ DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 EXACT = {"rtol": 1e-12, "atol": 1e-300}
 
 
-def statistics(x: torch.Tensor, *, centred: bool, valid: torch.Tensor | None = None) -> NormRowStatistics:
+def statistics(
+    x: torch.Tensor, *, centred: bool, valid: torch.Tensor | None = None
+) -> NormRowStatistics:
     return compute_norm_statistics(x, centred, valid, Slab())
 
 

@@ -157,8 +157,13 @@ class TestSampler:
     def test_every_site_gets_the_same_rows(self) -> None:
         one, other = Sampler(4, 0), Sampler(4, 0)
         device = torch.device("cpu")
-        assert one.sample_rows(50, None, device).tolist() == one.sample_rows(50, None, device).tolist()
-        assert one.sample_rows(50, None, device).tolist() == other.sample_rows(50, None, device).tolist()
+        assert (
+            one.sample_rows(50, None, device).tolist() == one.sample_rows(50, None, device).tolist()
+        )
+        assert (
+            one.sample_rows(50, None, device).tolist()
+            == other.sample_rows(50, None, device).tolist()
+        )
 
     def test_another_seed_gives_others(self) -> None:
         device = torch.device("cpu")
