@@ -119,15 +119,19 @@ def _parse_value(declared: DeclaredOption, value: Any) -> Any:
     if declared.value_type is bool:
         return not declared.default
     if declared.option.parse is not None:
-        return declared.option.parse(value)
+        try:
+            return declared.option.parse(value)
+        except UsageError as error:
+            what = f"invalid option: {declared.flag}: {error.what}"
+            raise UsageError(what, error.hint) from error
     if declared.value_type == tuple[str, ...]:
-        return split_names(value) or None
+        return _split_names(value) or None
     if declared.value_type == Mapping[str, float]:
         return dict(_parse_limit(declared.flag, text) for text in value)
     return value
 
 
-def split_names(values: Iterable[str]) -> tuple[str, ...]:
+def _split_names(values: Iterable[str]) -> tuple[str, ...]:
     """Split the values of a comma-separated option that may be repeated."""
     return tuple(word.strip() for value in values for word in value.split(",") if word.strip())
 
