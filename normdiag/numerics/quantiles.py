@@ -61,15 +61,15 @@ class QuantileSketch:
 
         NaN of nothing, and where one of the numbers is NaN.
         """
-        kept = np.sort(self._join_parts())
+        numbers = np.sort(self._join_parts())
         if self.bins is not None:
-            bins = self.bins.merge(BinCounts.from_numbers(kept))
+            bins = self.bins.add_counts(BinCounts.from_numbers(numbers))
             if bins.nan_count:
                 return (math.nan,) * len(shares)
             return _interpolate(bins.order_statistic, bins.size, shares)
-        if len(kept) == 0 or np.isnan(kept[-1]):
+        if len(numbers) == 0 or np.isnan(numbers[-1]):
             return (math.nan,) * len(shares)
-        return _interpolate(lambda rank: float(kept[rank]), len(kept), shares)
+        return _interpolate(lambda rank: float(numbers[rank]), len(numbers), shares)
 
     def _limit_parts(self) -> None:
         """Join many parts to one; count them in bins where they are too many numbers."""
@@ -81,7 +81,7 @@ class QuantileSketch:
             self.parts = [self._join_parts()]
 
     def _add_bins(self, bins: BinCounts) -> None:
-        self.bins = bins if self.bins is None else self.bins.merge(bins)
+        self.bins = bins if self.bins is None else self.bins.add_counts(bins)
 
     def _join_parts(self) -> Numbers:
         return np.concatenate(self.parts) if self.parts else np.empty(0)
@@ -109,8 +109,8 @@ class BinCounts:
         ends = (defined.min(), defined.max()) if len(defined) else (math.inf, -math.inf)
         return cls(keys, counts, float(ends[0]), float(ends[1]), len(numbers) - len(defined))
 
-    def merge(self, other: BinCounts) -> BinCounts:
-        """The counts of both."""
+    def add_counts(self, other: BinCounts) -> BinCounts:
+        """The counts of both together."""
         keys, place = np.unique(np.concatenate([self.keys, other.keys]), return_inverse=True)
         counts = np.zeros(len(keys), dtype=np.int64)
         np.add.at(counts, place, np.concatenate([self.counts, other.counts]))

@@ -17,7 +17,9 @@ from normdiag.measures import DEFAULT_MEASURES, expand_measures
 from normdiag.structure.algebraic_forms import DetectedNorm
 
 
-def seen(model: nn.Module, *args: Any, tokens: int | None = None, **inputs: Any) -> SiteStatistics:
+def accumulate_forward(
+    model: nn.Module, *args: Any, tokens: int | None = None, **inputs: Any
+) -> SiteStatistics:
     """The statistics of one forward."""
     first = next(iter((*args, *inputs.values())))
     batch = Batch(args=args, inputs=inputs, rows=tuple(range(len(first))))
@@ -33,9 +35,11 @@ def accumulate_passes(passes: Sequence[ForwardPass]) -> SiteStatistics:
     return statistics
 
 
-def measured(model: nn.Module, *args: Any, **inputs: Any) -> tuple[SiteStatistics, Measurements]:
+def measure_sites(
+    model: nn.Module, *args: Any, **inputs: Any
+) -> tuple[SiteStatistics, Measurements]:
     """The statistics of one forward and what they compute."""
-    statistics = seen(model, *args, **inputs)
+    statistics = accumulate_forward(model, *args, **inputs)
     return statistics, statistics.compute(expand_measures(DEFAULT_MEASURES))
 
 

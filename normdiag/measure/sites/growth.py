@@ -35,12 +35,17 @@ def fit_growth(adds: Sequence[AddAccumulator]) -> Growth | None:
             GrowthPhase(first=p.first, last=p.last, factor=p.factor, step=p.step)
             for p in find_growth_phases(norms, verdict)
         ),
-        update_ratio_sqrt_depth=_update_pace([add.median_update_ratio() for add in adds]),
+        update_ratio_sqrt_depth=_update_ratio_sqrt_depth(
+            [add.median_update_ratio() for add in adds]
+        ),
         sink_ratio=max(sinks, default=None),
     )
 
 
-def _update_pace(ratios: Sequence[float]) -> float | None:
-    """The update ratio against 1/sqrt(l), that of the l-th of independent writes of one size."""
+def _scale_by_sqrt_depth(ratios: Sequence[float]) -> float | None:
+    """The median of update ratio * sqrt(depth) in the second half of the stack.
+
+    The l-th of independent updates of one size has the ratio 1/sqrt(l). None of two adds or fewer.
+    """
     later = [ratio * depth**0.5 for depth, ratio in enumerate(ratios)][len(ratios) // 2 :]
     return median(later) if len(ratios) > 2 else None

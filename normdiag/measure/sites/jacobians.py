@@ -23,8 +23,10 @@ def measure_norm_jacobian(
 
     None for norms whose Jacobian has another form (batch norms, L2 norms with a floor, DyT).
     """
-    is_known = norm.kind in ("layernorm", "rmsnorm", "groupnorm") and norm.eps_place == "inside"
-    if not is_known or not any(sample.rows.numel() for sample in samples):
+    has_closed_form = (
+        norm.kind in ("layernorm", "rmsnorm", "groupnorm") and norm.eps_place == "inside"
+    )
+    if not has_closed_form or not any(sample.rows.numel() for sample in samples):
         return None
     compute_extremes = _group_extremes if norm.kind == "groupnorm" else _token_extremes
     extremes = compute_extremes(norm, samples, learned)

@@ -46,7 +46,7 @@ def sample_norm(record: NormRecord, sequences: SequenceNumbers) -> NormSample:
     return NormSample(
         pass_number=pass_number(sequences),
         rows=_to_host(record.rows),
-        rows_per_token=record.tokens.per_token,
+        rows_per_token=record.tokens.rows_per_token,
         input_rows=_to_host(record.input_rows),
         output_rows=None if outputs is None else _to_host(outputs),
     )

@@ -56,18 +56,18 @@ class SiteStatistics:
         self, measures: Collection[str], finish_norm: Callable[[], None] = lambda: None
     ) -> Measurements:
         """Measurements of every site; `finish_norm` is called after each norm, the slow part."""
-        return self.accumulators.compute(self.first, measures, finish_norm)
+        return self.accumulators.compute(self.first_pass, measures, finish_norm)
 
     def compute_growth(self) -> dict[str, Growth]:
         """Stack id -> its law of growth, of stacks that have one."""
-        return self.accumulators.compute_growth(self.first)
+        return self.accumulators.compute_growth(self.first_pass)
 
     def compute_traces(self, sequences: Iterable[InputSequence]) -> tuple[TokenTrace, ...]:
         """One trace per sequence of the inputs, if tokens were kept."""
         return self.accumulators.traces.compute(sequences, self.sites)
 
     @property
-    def first(self) -> ForwardPass:
+    def first_pass(self) -> ForwardPass:
         """The earliest pass."""
         forward = self.earliest.compute()
         if forward is None:
@@ -76,24 +76,24 @@ class SiteStatistics:
 
     @property
     def sites(self) -> SiteMap:
-        return self.first.sites
+        return self.first_pass.sites
 
     @property
-    def learned(self) -> LearnedValues:
-        return self.first.learned
+    def learned_values(self) -> LearnedValues:
+        return self.first_pass.learned
 
     @property
-    def peaks(self) -> BranchPeaks:
+    def branch_peaks(self) -> BranchPeaks:
         return self.accumulators.peaks
 
     @property
-    def norm_inputs(self) -> dict[str, NormInputAccumulator]:
+    def norm_accumulators(self) -> dict[str, NormInputAccumulator]:
         """By norm id, in the order of the forward; of norms whose statistics were measured."""
         norms = self.accumulators.norms
         return {id: norms[id] for id in self.sites.norms.values() if id in norms}
 
     @property
-    def adds(self) -> dict[str, AddAccumulator]:
+    def add_accumulators(self) -> dict[str, AddAccumulator]:
         """By add id, in the order of the forward; of adds whose statistics were measured."""
         adds = self.accumulators.adds
         return {id: adds[id] for id in self.sites.adds.values() if id in adds}
@@ -134,7 +134,7 @@ class SiteStatistics:
 
     def list_unclosed_stacks(self) -> list[SkippedMeasurement]:
         """Stacks whose closure cannot be computed, and why."""
-        unclosed = self.sites.stacks.keys() - compute_closures(self.first).keys()
+        unclosed = self.sites.stacks.keys() - compute_closures(self.first_pass).keys()
         return _describe_skipped(
             {f"closure of {name}" for name in unclosed},
             "tokens change places or number between its adds",

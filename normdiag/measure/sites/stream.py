@@ -22,7 +22,7 @@ from normdiag.measure.statistics.token_statistics import TokenStatistics
 
 @dataclass(frozen=True, slots=True)
 class TokenNumbers:
-    """The per-token numbers of one add in one pass, padding left out."""
+    """Numbers per token of one add in one pass, on the host, padding left out."""
 
     skip: Numbers
     branch: Numbers
@@ -57,23 +57,23 @@ class TokenNumbers:
 def compute_token_numbers(
     record: AddRecord, statistics: AddTokenStatistics, sequences: SequenceNumbers
 ) -> TokenNumbers:
-    """The numbers of one pass on the host."""
+    """Compute norms, cosines and angles from the statistics of one pass over `sequences`."""
     tokens = record.tokens
     count = statistics.out_square.numel()
     valid = np.arange(count) if tokens.valid is None else tokens.valid.cpu().numpy()
 
-    def select(values: torch.Tensor) -> Numbers:
+    def select_tokens(values: torch.Tensor) -> Numbers:
         selected: Numbers = to_numpy(values)[valid]
         return selected
 
     skip, branch, out = (
-        np.sqrt(select(squares))
+        np.sqrt(select_tokens(squares))
         for squares in (statistics.skip_square, statistics.branch_square, statistics.out_square)
     )
     with np.errstate(invalid="ignore", divide="ignore"):
-        cosine = select(statistics.skip_branch) / (skip * branch)
-        along = select(statistics.skip_out) / skip
-        angle = np.degrees(np.arctan2(select(statistics.orthogonal_norm), along))
+        cosine = select_tokens(statistics.skip_branch) / (skip * branch)
+        along = select_tokens(statistics.skip_out) / skip
+        angle = np.degrees(np.arctan2(select_tokens(statistics.orthogonal_norm), along))
     sequence, position = tokens.token_places(valid)
     return TokenNumbers(
         skip=skip,
@@ -81,10 +81,10 @@ def compute_token_numbers(
         out=out,
         cosine=np.where((skip != 0) & (branch != 0), cosine, 0.0),
         angle=np.where((skip != 0) & (out != 0), angle, 0.0),
-        max_abs=select(statistics.max_abs),
-        max_channel=select(statistics.max_channel),
-        kurtosis=select(statistics.kurtosis),
-        median_abs=select(statistics.median_abs),
+        max_abs=select_tokens(statistics.max_abs),
+        max_channel=select_tokens(statistics.max_channel),
+        kurtosis=select_tokens(statistics.kurtosis),
+        median_abs=select_tokens(statistics.median_abs),
         sequence=global_sequences(sequence.astype(float), sequences),
         position=position.astype(float),
     )

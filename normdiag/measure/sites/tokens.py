@@ -69,20 +69,20 @@ def _trace_sequence(
     adds: Mapping[str, Sequence[TokenNumbers]],
     norms: Mapping[str, Sequence[TokenVariances]],
 ) -> TokenTrace:
-    def select(column: Callable[[TokenNumbers], Numbers]) -> dict[str, tuple[float, ...]]:
+    def select_column(column: Callable[[TokenNumbers], Numbers]) -> dict[str, tuple[float, ...]]:
         return {
             id: _join_floats([column(numbers)[numbers.sequence == number] for numbers in passes])
             for id, passes in adds.items()
         }
 
-    out_norm = select(lambda numbers: numbers.out)
+    out_norm = select_column(lambda numbers: numbers.out)
     length = max(map(len, out_norm.values()), default=0)
     tokens = sequence.tokens or tuple(str(i) for i in range(length))
     variances = {
         id: _join_floats([each.m2[each.sequence == number] for each in passes])
         for id, passes in norms.items()
     }
-    channels = select(lambda numbers: numbers.max_channel)
+    channels = select_column(lambda numbers: numbers.max_channel)
     return TokenTrace(
         sequence=number,
         text=sequence.text,
@@ -90,16 +90,16 @@ def _trace_sequence(
         tokens=tokens,
         special=sequence.special or (False,) * len(tokens),
         out_norm=out_norm,
-        update_ratio=select(lambda numbers: numbers.update_ratio),
+        update_ratio=select_column(lambda numbers: numbers.update_ratio),
         input_var={id: values for id, values in variances.items() if values},
-        max_abs=select(lambda numbers: numbers.max_abs),
+        max_abs=select_column(lambda numbers: numbers.max_abs),
         max_channel={id: tuple(map(int, values)) for id, values in channels.items()},
     )
 
 
 def token_variances(record: NormRecord, sequences: SequenceNumbers) -> TokenVariances:
     """m2 of the tokens of one pass; empty for norms with several rows per token."""
-    if record.statistics is None or record.tokens.per_token != 1:
+    if record.statistics is None or record.tokens.rows_per_token != 1:
         return TokenVariances(np.empty(0), np.empty(0))
     m2 = record.statistics.m2.cpu().numpy()
     valid = record.tokens.valid

@@ -1,4 +1,4 @@
-"""Per-token statistics of one residual add, in float64, kept on the device."""
+"""Statistics per token of one residual add in one pass, in float64 on the device."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class AddTokenStatistics:
 def compute_add_statistics(
     skip: torch.Tensor, branch: torch.Tensor, out: torch.Tensor, tokens: Tokens, slab: Slab
 ) -> AddTokenStatistics:
-    """Statistics of y = x + u, each (tokens, features)."""
+    """Compute the statistics of y = x + u, each (tokens, features)."""
     n, features = out.shape
     numbers = (slab.empty_tensor((n,), torch.float64, out.device) for _ in range(9))
-    xx, uu, yy, xu, xy, across, kurtosis, max_abs, median_abs = numbers
+    xx, uu, yy, xu, xy, orthogonal, kurtosis, max_abs, median_abs = numbers
     max_channel = slab.empty_tensor((n,), torch.int64, out.device)
     step = chunk_size(features)
     directions = _SequenceDirections(tokens, n, features, out.device)
@@ -53,7 +53,7 @@ def compute_add_statistics(
         xu[part] = torch.linalg.vecdot(x, u)
         xy[part] = torch.linalg.vecdot(x, y)
         yy[part] = torch.linalg.vecdot(y, y)
-        across[part] = _orthogonal_norm(x, y, xy[part] / xx[part])
+        orthogonal[part] = _orthogonal_norm(x, y, xy[part] / xx[part])
         kurtosis[part] = _channel_kurtosis(y)
         sizes = out[part].abs()
         top = sizes.max(-1)
@@ -62,7 +62,7 @@ def compute_add_statistics(
         directions.add_chunk(start, y, yy[part])
     pair_cosine, pairs = directions.pair_cosines()
     return AddTokenStatistics(
-        xx, uu, yy, xu, xy, across, max_abs, max_channel, kurtosis, median_abs,
+        xx, uu, yy, xu, xy, orthogonal, max_abs, max_channel, kurtosis, median_abs,
         slab.store_copy(pair_cosine), pairs, features,
     )  # fmt: skip
 
@@ -70,8 +70,8 @@ def compute_add_statistics(
 def _orthogonal_norm(x: torch.Tensor, y: torch.Tensor, along: torch.Tensor) -> torch.Tensor:
     """||y - along x||. An arccos of the cosine would lose half of the digits of a small angle."""
     rest = y - along[:, None] * x
-    across: torch.Tensor = torch.linalg.vecdot(rest, rest).sqrt_()
-    return across
+    norm: torch.Tensor = torch.linalg.vecdot(rest, rest).sqrt_()
+    return norm
 
 
 def _channel_kurtosis(y: torch.Tensor) -> torch.Tensor:
@@ -88,7 +88,7 @@ def channel_median(sizes: torch.Tensor) -> torch.Tensor:
     middle = ((features - 1) // 2, features // 2)
     wide = sizes.float() if sizes.dtype in (torch.float16, torch.bfloat16) else sizes
     if wide.device.type == "cpu":
-        # parted at both places at once it takes five times as long
+        # partitioning at both indices at once takes five times as long
         parted = np.partition(wide.numpy(), middle[0], axis=-1)
         low, high = parted[:, middle[0]], parted[:, middle[1] :].min(-1)
         return torch.from_numpy((low.astype(np.float64) + high) / 2)
@@ -97,10 +97,10 @@ def channel_median(sizes: torch.Tensor) -> torch.Tensor:
 
 
 class _SequenceDirections:
-    """Sum over the tokens of a sequence of y/||y||: gives the mean cosine of pairs in O(n H)."""
+    """Sum of y/||y|| over the tokens of each sequence: the mean cosine of all pairs in O(n H)."""
 
     def __init__(self, tokens: Tokens, n: int, features: int, device: torch.device) -> None:
-        self._defined = tokens.per_token == 1
+        self._defined = tokens.rows_per_token == 1
         self._tokens = tokens
         rows = torch.arange(n, device=device)
         if tokens.order == "time":

@@ -1,4 +1,4 @@
-"""What a number format meets at a residual add: the largest operands, what is lost, overflow."""
+"""Largest operands, absorbed updates and overflow at one residual add in one pass."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ def measure_extremes(
     valid: torch.Tensor | None,
     slab: Slab,
 ) -> OperandExtremes:
-    """`operands` are x, u and y, each (tokens, features); `out_square` is ||y||^2 per token, which
-    tells where to look for what is not finite."""
+    """Measure x, u and y (`operands`), each (tokens, features).
+
+    `out_square` is ||y||^2 per token: only where it is not finite an element of y can be so.
+    """
     x, u, y = operands
     skip, branch = largest_magnitude(x, valid, slab), largest_magnitude(u, valid, slab)
     bad = slab.store_copy((~y[~out_square.isfinite()].isfinite()).sum())

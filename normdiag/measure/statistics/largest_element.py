@@ -41,12 +41,12 @@ class LargestElement:
         return None if self.value is None else (self.value, self.place)
 
     def _raise_to(self, value: float, place: Place) -> None:
-        if self.value is None or _rank(value) > _rank(self.value):
+        if self.value is None or _rank_value(value) > _rank_value(self.value):
             self.value, self.place = value, place
-        elif _rank(value) == _rank(self.value):
+        elif _rank_value(value) == _rank_value(self.value):
             self.place = min(self.place, place)
 
 
-def _rank(value: float) -> tuple[bool, float]:
+def _rank_value(value: float) -> tuple[bool, float]:
     is_nan = value != value
     return is_nan, 0.0 if is_nan else value

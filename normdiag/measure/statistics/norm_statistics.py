@@ -1,4 +1,4 @@
-"""Per-row statistics of one norm's input, in float64, kept on the device."""
+"""Statistics per row of one norm's input in one pass, in float64 on the device."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ class NormRowStatistics:
     """How many vectors over channels `offset` is a sum of."""
 
     def set_channel_statistics(self, vectors: torch.Tensor) -> None:
-        """Take what is said per channel from (vectors, channels): in the rows of a batch or a group
-        norm a column is no channel."""
+        """Replace the statistics per channel by those of (vectors, channels).
+
+        In the rows of a batch or a group norm a column is no channel.
+        """
         self.channel_max = vectors.abs().amax(0).double()
         self.offset = vectors.sum(0, dtype=torch.float64)
         self.vectors = vectors.shape[0]
@@ -37,7 +39,7 @@ class NormRowStatistics:
 def compute_norm_statistics(
     rows: torch.Tensor, is_centred: bool, valid: torch.Tensor | None, slab: Slab
 ) -> NormRowStatistics:
-    """Statistics of `rows` (tokens, features). Errors of float64 summation only."""
+    """Compute the statistics of `rows` (tokens, features), up to float64 summation errors."""
     n, features = rows.shape
     step = chunk_size(features)
     mean, square, m2 = (slab.empty_tensor((n,), torch.float64, rows.device) for _ in range(3))
@@ -57,11 +59,11 @@ def compute_norm_statistics(
             m2[part] = torch.linalg.vecdot(x, x) / features
         else:
             m2[part] = square[part] / features
-    kept = rows if valid is None else rows[valid]
+    valid_rows = rows if valid is None else rows[valid]
     channel_max = slab.empty_tensor((features,), torch.float64, rows.device).zero_()
-    if kept.shape[0]:
-        channel_max.copy_(kept.abs().amax(0))
-    return NormRowStatistics(mean, m2, square, channel_max, offset, kept.shape[0])
+    if valid_rows.shape[0]:
+        channel_max.copy_(valid_rows.abs().amax(0))
+    return NormRowStatistics(mean, m2, square, channel_max, offset, valid_rows.shape[0])
 
 
 def _masked_sum(is_valid: torch.Tensor, x: torch.Tensor) -> torch.Tensor:

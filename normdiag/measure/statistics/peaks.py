@@ -10,24 +10,25 @@ from normdiag.structure.algebraic_forms import SquareForm
 from normdiag.structure.aten_operations import CONVOLUTIONS, MATRIX_PRODUCTS
 
 _CONTRACTIONS = MATRIX_PRODUCTS | CONVOLUTIONS
-_LOOKED_AT = _CONTRACTIONS | {"mul", "pow", "square"}
+_PEAK_OPERATIONS = _CONTRACTIONS | {"mul", "pow", "square"}
 
 
 def largest_magnitude(values: torch.Tensor, valid: torch.Tensor | None, slab: Slab) -> torch.Tensor:
-    """max |value|, a scalar kept in `slab`, of the rows `valid` (None: all); NaN where one is."""
-    kept = values if valid is None else values.reshape(-1, values.shape[-1])[valid]
-    if kept.is_complex():  # the spectra of models that mix tokens by a Fourier transform
-        kept = kept.abs()
-    found = slab.empty_tensor((), kept.dtype, kept.device)
-    if kept.numel() == 0:
-        return found.zero_()
-    low, high = torch.aminmax(kept)
-    return torch.maximum(high, -low, out=found)
+    """max |value|, a scalar stored in `slab`, of the rows `valid` (None: all); NaN where one is."""
+    if valid is not None:
+        values = values.reshape(-1, values.shape[-1])[valid]
+    if values.is_complex():  # the spectra of models that mix tokens by a Fourier transform
+        values = values.abs()
+    largest = slab.empty_tensor((), values.dtype, values.device)
+    if values.numel() == 0:
+        return largest.zero_()
+    low, high = torch.aminmax(values)
+    return torch.maximum(high, -low, out=largest)
 
 
 def is_peak(node: Node) -> bool:
-    """Whether values that stand out are made here: by combining two activations, or many."""
-    if node.op not in _LOOKED_AT or not (node.is_data and node.is_floating):
+    """Whether outliers can arise here: where two activations, or many, are combined."""
+    if node.op not in _PEAK_OPERATIONS or not (node.is_data and node.is_floating):
         return False
     if len(node.shape) < 2:
         return False

@@ -1,4 +1,4 @@
-"""Tensors as rows of tokens: which axes are tokens, which tokens are padding, which are sampled."""
+"""Tensors as rows of tokens, without padding, and samples of the rows."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ CHUNK_ELEMENTS = 1 << 16
 
 
 def to_rows(x: torch.Tensor, axes: tuple[int, ...], groups: int = 1) -> torch.Tensor:
-    """(tokens, features): `axes` (negative) flattened last, all others flattened first.
+    """Reshape to (tokens, features): `axes` (negative) flattened last, all others first.
 
     With groups the first reduced axis (channels) is split, each group being a row of its own.
     """
     rank = x.dim()
     reduced = [a + rank for a in axes]
-    kept = [a for a in range(rank) if a not in reduced]
+    leading = [a for a in range(rank) if a not in reduced]
     if reduced != list(range(rank - len(reduced), rank)):
-        x = x.permute(*kept, *reduced)
-    rows, features = prod(x.shape[: len(kept)]), prod(x.shape[len(kept) :])
+        x = x.permute(*leading, *reduced)
+    rows, features = prod(x.shape[: len(leading)]), prod(x.shape[len(leading) :])
     return x.reshape(rows * groups, features // groups)
 
 
 def to_numpy(tensor: torch.Tensor) -> npt.NDArray[np.float64]:
-    """In float64 on the host."""
+    """Copy to the host, in float64."""
     array: npt.NDArray[np.float64] = tensor.detach().double().cpu().numpy()
     return array
 
@@ -52,7 +52,7 @@ class Tokens:
     """Indices of rows that are not padding; None where all are tokens."""
     sequences: int
     positions: int
-    per_token: int
+    rows_per_token: int
     """Rows per token (heads of a q/k norm, groups)."""
     order: str
     """"batch": rows run sequence by sequence; "time": position by position; "head": head by head
@@ -61,8 +61,8 @@ class Tokens:
     def token_places(self, rows: Indices) -> tuple[Indices, Indices]:
         """Sequence and position of each row."""
         if self.order == "head":
-            return rows // (self.per_token * self.positions), rows % self.positions
-        token = rows // self.per_token
+            return rows // (self.rows_per_token * self.positions), rows % self.positions
+        token = rows // self.rows_per_token
         if self.order == "time":
             return token % self.sequences, token // self.sequences
         return np.divmod(token, max(self.positions, 1))
@@ -71,7 +71,7 @@ class Tokens:
         """(rows, 3): sequence, position, and which of its token's rows each is."""
         sequence, position = self.token_places(rows)
         is_by_head = self.order == "head"
-        part = (rows // max(self.positions, 1) if is_by_head else rows) % self.per_token
+        part = (rows // max(self.positions, 1) if is_by_head else rows) % self.rows_per_token
         return np.stack([sequence, position, part], axis=-1)
 
 
@@ -87,7 +87,7 @@ class TokenLayout:
         self._cache: dict[tuple[tuple[int, ...], int], Tokens] = {}
 
     def site_tokens(self, lead: tuple[int, ...], groups: int = 1) -> Tokens:
-        """`lead`: the sizes of the axes that are not reduced, in order."""
+        """Find the tokens of a site; `lead`: sizes of the axes that are not reduced, in order."""
         key = (lead, groups)
         if key not in self._cache:
             self._cache[key] = self._match_shape(lead, groups)
@@ -131,7 +131,7 @@ class Sampler:
         self._cache: dict[tuple[int, int | None], torch.Tensor] = {}
 
     def sample_add_rows(self, count: int, tokens: Tokens, device: torch.device) -> torch.Tensor:
-        """Those of a residual add: three rows are kept a token, so half of a sample of tokens."""
+        """Half of a sample of tokens: at a residual add three rows are stored per token."""
         picked = self.sample_rows(count, tokens.valid, device)
         return picked if self.size is None else picked[::2]
 
@@ -153,7 +153,7 @@ class Sampler:
 
 
 class FirstSequence(Sampler):
-    """The first `positions` tokens of the first sequence, at residual adds alone."""
+    """Samples the first `positions` tokens of the first sequence, at residual adds alone."""
 
     def __init__(self, positions: int) -> None:
         super().__init__(size=0, seed=0)

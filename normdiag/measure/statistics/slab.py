@@ -37,5 +37,5 @@ class Slab:
 
     def store_rows(self, tensor: torch.Tensor, picked: torch.Tensor) -> torch.Tensor:
         """A copy of the `picked` rows of `tensor`."""
-        kept = self.empty_tensor((picked.numel(), tensor.shape[1]), tensor.dtype, tensor.device)
-        return torch.index_select(tensor, 0, picked, out=kept)
+        rows = self.empty_tensor((picked.numel(), tensor.shape[1]), tensor.dtype, tensor.device)
+        return torch.index_select(tensor, 0, picked, out=rows)

@@ -1,4 +1,4 @@
-"""Per-token numbers become summaries. Medians and percentiles interpolate as numpy's do."""
+"""Summaries of numbers per token. Medians interpolate as numpy's do."""
 
 from __future__ import annotations
 
@@ -12,13 +12,9 @@ Numbers = npt.NDArray[np.float64]
 
 def median_and_max(values: Numbers) -> MedianMax:
     """Median and max."""
-    return MedianMax(median=_median(values), max=float(values.max()))
+    return MedianMax(median=float(np.median(values)), max=float(values.max()))
 
 
 def median_and_min(values: Numbers) -> MedianMin:
     """Median and min."""
-    return MedianMin(median=_median(values), min=float(values.min()))
-
-
-def _median(values: Numbers) -> float:
-    return float(np.median(values))
+    return MedianMin(median=float(np.median(values)), min=float(values.min()))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from tests.measure.forwards import measured
+from tests.measure.forwards import measure_sites
 
 
 class Block(nn.Module):
@@ -19,7 +19,7 @@ class Block(nn.Module):
 
 
 def share(norm: nn.Module, x: torch.Tensor) -> tuple[float | None, int | None]:
-    _, found = measured(nn.Sequential(Block(norm), Block(norm)), x)
+    _, found = measure_sites(nn.Sequential(Block(norm), Block(norm)), x)
     first = found.norms["0.norm"]
     return first.channel_share, first.dominant_channel
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.measure.forwards import measured
+from tests.measure.forwards import measure_sites
 
 OPEN = [
     "pre_norm:build",
@@ -33,7 +33,7 @@ OPEN = [
 def test_every_sample_that_hides_nothing_closes(target: str) -> None:
     module, name = target.split(":")
     model, inputs = getattr(importlib.import_module(f"sample_models.{module}"), name)()
-    assembly, measurements = measured(model, inputs)
+    assembly, measurements = measure_sites(model, inputs)
     assert measurements.closure.keys() == assembly.sites.stacks.keys()
     for closure in measurements.closure.values():
         assert closure.max_rel_error < 1e-5
@@ -86,7 +86,7 @@ def bounded(x: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize("write", [through_numpy, in_place, vector, bounded])
 def test_what_no_add_wrote_breaks_it_there(write: Callable[[torch.Tensor], torch.Tensor]) -> None:
     torch.manual_seed(0)
-    _, measurements = measured(Stream(write), torch.randn(2, 5, 16))
+    _, measurements = measure_sites(Stream(write), torch.randn(2, 5, 16))
     (closure,) = measurements.closure.values()
     assert closure.max_rel_error > 0.05
     assert closure.layer in (2, 3)
@@ -94,7 +94,7 @@ def test_what_no_add_wrote_breaks_it_there(write: Callable[[torch.Tensor], torch
 
 def test_and_nothing_breaks_it_otherwise() -> None:
     torch.manual_seed(0)
-    _, measurements = measured(Stream(None), torch.randn(2, 5, 16))
+    _, measurements = measure_sites(Stream(None), torch.randn(2, 5, 16))
     (closure,) = measurements.closure.values()
     assert closure.max_rel_error < 1e-6
 
@@ -102,7 +102,7 @@ def test_and_nothing_breaks_it_otherwise() -> None:
 @pytest.mark.parametrize("factor", [0.5, -2.0])
 def test_a_constant_scale_on_the_stream_is_carried_on(factor: float) -> None:
     torch.manual_seed(0)
-    _, measurements = measured(Stream(lambda x: x * factor), torch.randn(2, 5, 16))
+    _, measurements = measure_sites(Stream(lambda x: x * factor), torch.randn(2, 5, 16))
     (closure,) = measurements.closure.values()
     assert closure.max_rel_error < 1e-6
 
@@ -113,6 +113,6 @@ def test_a_write_to_a_part_of_the_tokens_is_seen_too() -> None:
         return x
 
     torch.manual_seed(0)
-    _, measurements = measured(Stream(first_token), torch.randn(2, 5, 16))
+    _, measurements = measure_sites(Stream(first_token), torch.randn(2, 5, 16))
     (closure,) = measurements.closure.values()
     assert closure.max_rel_error > 0.05

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from tests.measure.forwards import measured
+from tests.measure.forwards import measure_sites
 
 
 class Block(nn.Module):
@@ -52,7 +52,7 @@ def test_it_is_the_last_value_after_its_norm(
     inputs = {"inputs_embeds": torch.randn(2, 4, 8, dtype=torch.float64)}
     if mask is not None:
         inputs["attention_mask"] = mask
-    _, measurements = measured(model, **inputs)
+    _, measurements = measure_sites(model, **inputs)
     received = model.received if mask is None else model.received[mask.bool()]
     found = measurements.head_input
     np.testing.assert_allclose(found.rms, float(received.square().mean().sqrt()), rtol=1e-12)
@@ -65,7 +65,7 @@ def test_a_constant_scale_before_the_head_counts(norm: nn.Module | None, scale: 
     """T5 and MiniCPM multiply what the head receives by a number."""
     torch.manual_seed(0)
     model = Model(norm, scale).double()
-    _, measurements = measured(model, inputs_embeds=torch.randn(2, 4, 8, dtype=torch.float64))
+    _, measurements = measure_sites(model, inputs_embeds=torch.randn(2, 4, 8, dtype=torch.float64))
     found = measurements.head_input
     expected = float(model.received.square().mean().sqrt())
     np.testing.assert_allclose(found.rms, expected, rtol=1e-12)
@@ -73,12 +73,12 @@ def test_a_constant_scale_before_the_head_counts(norm: nn.Module | None, scale: 
 
 
 def test_without_a_stack_there_is_none() -> None:
-    _, measurements = measured(nn.Linear(8, 8), torch.randn(2, 4, 8))
+    _, measurements = measure_sites(nn.Linear(8, 8), torch.randn(2, 4, 8))
     assert measurements.head_input is None
 
 
 def test_what_is_not_finite_is_not_forgotten() -> None:
     x = torch.randn(2, 4, 8)
     x[1, 2, 3] = float("nan")
-    _, measurements = measured(Model(nn.LayerNorm(8)), inputs_embeds=x)
+    _, measurements = measure_sites(Model(nn.LayerNorm(8)), inputs_embeds=x)
     assert np.isnan([measurements.head_input.rms, measurements.head_input.max_abs]).all()

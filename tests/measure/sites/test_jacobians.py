@@ -11,7 +11,7 @@ from normdiag.evidence.norm_inputs import NormJacobian
 from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import RowSampling, run_forward
 from normdiag.measure.passes.site_observer import MeasuredQuantities
-from tests.measure.forwards import accumulate_passes, measured, only_norm, seen
+from tests.measure.forwards import accumulate_passes, measure_sites, only_norm, accumulate_forward
 from tests.measure.test_kinds import KINDS, Kind, spread
 
 
@@ -57,7 +57,7 @@ def check(found: NormJacobian, values: list[np.ndarray], removed: int) -> None:
 def observed(kind: Kind) -> tuple[nn.Module, torch.Tensor, NormJacobian | None]:
     torch.manual_seed(0)
     module, x = spread(kind.make()).double(), torch.randn(kind.shape, dtype=torch.float64) + 0.5
-    assembly, measurements = measured(module, x)
+    assembly, measurements = measure_sites(module, x)
     (norm,) = assembly.sites.architecture.norms
     return module, x, measurements.norms[norm.id].jacobian
 
@@ -96,7 +96,7 @@ def test_of_groups_whose_gains_are_alike(flatten: tuple[int, ...]) -> None:
         for g in flatten:
             module.weight[2 * g : 2 * g + 2] = 0.5 * (g + 1)
     x = torch.randn(2, 6, 4, dtype=torch.float64)
-    assembly, measurements = measured(module, x)
+    assembly, measurements = measure_sites(module, x)
     (norm,) = assembly.sites.architecture.norms
     found = measurements.norms[norm.id].jacobian
     assert found is not None
@@ -127,7 +127,7 @@ def test_what_has_another_form_is_left_out(name: str) -> None:
 def test_sampled_tokens_are_those_of_the_seed() -> None:
     torch.manual_seed(0)
     module, x = spread(nn.LayerNorm(6)).double(), torch.randn(1, 9, 6, dtype=torch.float64)
-    _, sample = only_norm(seen(module, x, tokens=4))
+    _, sample = only_norm(accumulate_forward(module, x, tokens=4))
     torch.testing.assert_close(sample.input_rows, x[0, sample.rows], rtol=0, atol=0)
     assert sample.rows.numel() == 4
 
@@ -136,7 +136,7 @@ def test_two_features_are_too_few() -> None:
     """Two features leave a LayerNorm no direction but the two that it takes out."""
     torch.manual_seed(0)
     module, x = nn.LayerNorm(2).double(), torch.randn(1, 3, 2, dtype=torch.float64)
-    assembly, measurements = measured(module, x)
+    assembly, measurements = measure_sites(module, x)
     (norm,) = assembly.sites.architecture.norms
     found = measurements.norms[norm.id].jacobian
     assert found is not None

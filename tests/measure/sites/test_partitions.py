@@ -180,13 +180,15 @@ def test_of_all_sites(kind: str, partition: list[list[int]]) -> None:
     whole = accumulate(passes)
     merged = merge([accumulate([passes[i] for i in part]) for part in partition])
     assert list(differing(whole.compute(MEASURES), merged.compute(MEASURES))) == []
-    assert merged.first is not None and merged.first.graph is passes[0][0].graph
+    assert merged.first_pass is not None and merged.first_pass.graph is passes[0][0].graph
     assert merged.list_skipped() == whole.list_skipped()
-    assert same(merged.peaks.compute(), whole.peaks.compute())
+    assert same(merged.branch_peaks.compute(), whole.branch_peaks.compute())
     assert same(merged.compute_traces(SEQUENCES), whole.compute_traces(SEQUENCES))
     for statistics in (whole, merged):
-        ranges = {id: add.extremes.compute() for id, add in statistics.adds.items()}
-        assert same(ranges, {id: add.extremes.compute() for id, add in whole.adds.items()})
+        ranges = {id: add.extremes.compute() for id, add in statistics.add_accumulators.items()}
+        assert same(
+            ranges, {id: add.extremes.compute() for id, add in whole.add_accumulators.items()}
+        )
     for _, sequences in passes:
         assert merged.is_finite(sequences) == whole.is_finite(sequences)
 
@@ -199,9 +201,9 @@ def test_the_cases_are_what_they_are_for() -> None:
     assert nonfinite.nonfinite == 3
     skipped = [line for line in whole["changing"].list_skipped() if "some inputs only" in line.why]
     assert len(skipped) == 1
-    add = whole["half"].adds["blocks.0/add#0"].extremes.compute()
+    add = whole["half"].add_accumulators["blocks.0/add#0"].extremes.compute()
     assert add.dtypes is not None and add.dtypes.out == "bfloat16" and add.written_elements > 0
-    assert whole["plain"].peaks.compute().inner
+    assert whole["plain"].branch_peaks.compute().inner
 
 
 @settings(deadline=None, max_examples=10)

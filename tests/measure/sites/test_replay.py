@@ -12,19 +12,19 @@ from torch import nn
 
 from normdiag.measure.sites.replay import apply_norm, relative_error, replay_add, replay_norm
 from normdiag.structure.algebraic_forms import DetectedNorm
-from tests.measure.forwards import only_norm, seen
+from tests.measure.forwards import only_norm, accumulate_forward
 from tests.measure.test_kinds import KINDS, spread
 
 
 def tampered_error(name: str, tamper: Callable[[DetectedNorm], None]) -> float:
     torch.manual_seed(0)
-    assembly = seen(spread(KINDS[name].make()), torch.randn(KINDS[name].shape) + 0.5)
+    assembly = accumulate_forward(spread(KINDS[name].make()), torch.randn(KINDS[name].shape) + 0.5)
     norm, sample = only_norm(assembly)
-    honest = replay_norm(norm, [sample], assembly.learned)
+    honest = replay_norm(norm, [sample], assembly.learned_values)
     assert honest is not None
     assert honest.max_rel_error < 1e-5
     tamper(norm)
-    wrong = replay_norm(norm, [sample], assembly.learned)
+    wrong = replay_norm(norm, [sample], assembly.learned_values)
     return float("nan") if wrong is None else wrong.max_rel_error
 
 
@@ -64,11 +64,11 @@ def test_a_wrong_norm_is_seen(name: str) -> None:
 
 
 def test_a_value_of_the_norm_that_is_off_is_seen() -> None:
-    assembly = seen(nn.LayerNorm(8), torch.randn(1, 4, 8))
+    assembly = accumulate_forward(nn.LayerNorm(8), torch.randn(1, 4, 8))
     norm, sample = only_norm(assembly)
     assert sample.output_rows is not None
     sample.output_rows[2, 3] += 0.5
-    found = replay_norm(norm, [sample], assembly.learned)
+    found = replay_norm(norm, [sample], assembly.learned_values)
     assert found is not None
     assert found.max_rel_error > 0.1
 
@@ -82,9 +82,9 @@ def test_a_square_that_overflows_is_seen() -> None:
 
     x = torch.randn(1, 4, 16).half()
     x[0, 1, 5] = 3000
-    assembly = seen(Half(), x)
+    assembly = accumulate_forward(Half(), x)
     norm, sample = only_norm(assembly)
-    found = replay_norm(norm, [sample], assembly.learned)
+    found = replay_norm(norm, [sample], assembly.learned_values)
     assert found is not None
     assert found.max_rel_error > 0.5
 
@@ -110,7 +110,7 @@ class Twice(nn.Module):
 
 
 def test_a_wrong_add_is_seen() -> None:
-    assembly = seen(Twice(), torch.randn(1, 4, 8))
+    assembly = accumulate_forward(Twice(), torch.randn(1, 4, 8))
     samples = [sample for (sample,) in assembly.add_samples.values()]
     assert len(samples) == 2
     assert replay_add(samples).max_rel_error < 1e-6
@@ -125,15 +125,15 @@ class TestOnTokensOfAStream:
     def test_a_batch_norm_is_a_fixed_map_of_channels(self) -> None:
         torch.manual_seed(0)
         module = spread(nn.BatchNorm1d(6))
-        assembly = seen(module, torch.randn(4, 6, 5))
+        assembly = accumulate_forward(module, torch.randn(4, 6, 5))
         tokens = torch.randn(9, 6)
-        found = apply_norm(only_norm(assembly)[0], tokens, assembly.learned)
+        found = apply_norm(only_norm(assembly)[0], tokens, assembly.learned_values)
         assert found is not None
         torch.testing.assert_close(found.float(), module(tokens), rtol=1e-5, atol=1e-5)
 
     def test_a_norm_over_more_than_a_token_cannot_be_applied(self) -> None:
-        assembly = seen(spread(nn.GroupNorm(1, 6)), torch.randn(2, 6, 5))
-        found = apply_norm(only_norm(assembly)[0], torch.randn(9, 6), assembly.learned)
+        assembly = accumulate_forward(spread(nn.GroupNorm(1, 6)), torch.randn(2, 6, 5))
+        found = apply_norm(only_norm(assembly)[0], torch.randn(9, 6), assembly.learned_values)
         assert found is None
 
 

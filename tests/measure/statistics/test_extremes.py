@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from normdiag.evidence.stream import AddMeasurement
-from tests.measure.forwards import measured
+from tests.measure.forwards import measure_sites
 
 
 class Write(nn.Module):
@@ -33,7 +33,7 @@ class Model(nn.Module):
 
 
 def adds(model: nn.Module, **inputs: torch.Tensor) -> list[AddMeasurement]:
-    _, found = measured(model, **inputs)
+    _, found = measure_sites(model, **inputs)
     return list(found.stream.values())
 
 
@@ -63,7 +63,7 @@ def test_padding_is_left_out(model: Model) -> None:
 def test_a_wider_branch_makes_a_wider_stream(model: Model) -> None:
     model.half()
     model.layers[0].fc.float()
-    assembly, found = measured(model, inputs_embeds=torch.randn(1, 4, 8).half())
+    assembly, found = measure_sites(model, inputs_embeds=torch.randn(1, 4, 8).half())
     first, second = found.stream.values()
     assert (first.skip_dtype, first.branch_dtype) == ("float16", "float32")
     assert (second.skip_dtype, second.branch_dtype) == ("float32", "float16")

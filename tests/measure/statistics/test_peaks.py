@@ -12,7 +12,7 @@ from torch import nn
 
 from normdiag.measure.statistics.peaks import largest_magnitude
 from normdiag.measure.statistics.slab import Slab
-from tests.measure.forwards import seen
+from tests.measure.forwards import accumulate_forward
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64)
 
@@ -53,7 +53,7 @@ def test_complex_products_on_a_branch() -> None:
 
     torch.manual_seed(0)
     model = nn.Sequential(Block(), Block()).eval()
-    peaks = seen(model, torch.randn(1, 6, 8)).peaks.compute().inner
+    peaks = accumulate_forward(model, torch.randn(1, 6, 8)).branch_peaks.compute().inner
     products = {peak.id: peak for peak in peaks if peak.kind == "product"}
     assert set(products) == {"0/product#0", "1/product#0"}
     for block in "01":

@@ -114,7 +114,7 @@ class TestLayout:
         count = b * s * (heads if "h" in lead else 1)
         valid = range(count) if tokens.valid is None else tokens.valid.tolist()
         assert places(tokens, valid) == tokens_by_hand(mask, lead, heads)
-        assert tokens.per_token == (heads if "h" in lead else 1)
+        assert tokens.rows_per_token == (heads if "h" in lead else 1)
 
     @settings(deadline=None, max_examples=50)
     @given(st.lists(st.booleans(), min_size=6, max_size=6))
@@ -137,7 +137,7 @@ class TestLayout:
     def test_groups_count_as_rows_of_a_token(self) -> None:
         layout = TokenLayout(2, 3, masked([[1, 1, 0], [1, 1, 1]]))
         tokens = layout.site_tokens((2, 3), groups=2)
-        assert tokens.per_token == 2
+        assert tokens.rows_per_token == 2
         assert tokens.valid is not None
         assert tokens.valid.tolist() == [0, 1, 2, 3, 6, 7, 8, 9, 10, 11]
 
