@@ -151,6 +151,12 @@ def expand_measures(names: Iterable[str]) -> frozenset[str]:
     return frozenset(expanded)
 
 
+def sort_measures(names: Iterable[str]) -> tuple[str, ...]:
+    """Put names of measures into the order of the table."""
+    asked = set(names)
+    return tuple(m.name for m in MEASURES if m.name in asked)
+
+
 def describe_names() -> str:
     """All names, as an error or a help text lists them."""
     single = [m.name for m in MEASURES if m.name not in GROUPS]

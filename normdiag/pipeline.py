@@ -1,24 +1,23 @@
-"""inspect(), trace() and compare(): the only place where observing and judging meet."""
+"""inspect(), trace() and compare(): the only place where observation and judgement meet."""
 
 from __future__ import annotations
 
 import gc
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from normdiag.errors import RunError
-from normdiag.loading.interface import Loaded, Request, ShapesOnly, WeightsOnly
-from normdiag.loading.load_target import load
+from normdiag.loading.interface import CheckpointTensors, LoadedTarget, TensorShapes
+from normdiag.loading.load_target import load_target
 from normdiag.options import Options
-from normdiag.progress import Progress, Silent
-from normdiag.report.compare.compare import compare as compare_reports
+from normdiag.progress import NoProgress, Progress
+from normdiag.report.compare.compare import compare_reports
 from normdiag.report.compare.comparison import Comparison
-from normdiag.report.compare.pairing import pair
+from normdiag.report.compare.pairing import pair_sites
 from normdiag.report.compare.rounding import Rounding
 from normdiag.report.report import Report
 from normdiag.report.saved import load_report
-from normdiag.rules.engine import judge
+from normdiag.rules.engine import judge_evidence
 
 if TYPE_CHECKING:
     from torch import nn
@@ -31,14 +30,16 @@ def inspect(
     target: str | nn.Module, *, options: Options | None = None, progress: Progress | None = None
 ) -> Report:
     """Load, run, measure and judge one target."""
-    return _report(target, options or Options(), progress or Silent(), with_tokens=False)
+    return _inspect_target(
+        target, options or Options(), progress or NoProgress(), with_tokens=False
+    )
 
 
 def trace(
     target: str | nn.Module, *, options: Options | None = None, progress: Progress | None = None
 ) -> Report:
     """As `inspect`, with every token's numbers at every site in `Report.trace`."""
-    return _report(target, options or Options(), progress or Silent(), with_tokens=True)
+    return _inspect_target(target, options or Options(), progress or NoProgress(), with_tokens=True)
 
 
 def compare(
@@ -49,74 +50,77 @@ def compare(
     second: Options | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare two targets, two reports (also given as .json files), or one with the other.
+    """Compare two targets, two reports (or their .json files), or a target with a report.
 
-    Two targets are run on the same inputs, one after the other, and their values compared. `second`
-    are the options for `b` where they are others.
+    Two targets run on the same inputs, one after the other, and their values are compared. `second`
+    are the options for `b` where they differ.
     """
-    options, watch = options or Options(), progress or Silent()
+    options, progress = options or Options(), progress or NoProgress()
     second = second or options
-    a, b = _opened(a), _opened(b)
+    a, b = _load_saved(a), _load_saved(b)
     if isinstance(a, Report) or isinstance(b, Report):
-        return compare_reports(_report_of(a, options, watch), _report_of(b, second, watch))
-    return _compare_models(a, b, options, second, watch)
+        return compare_reports(
+            _build_report(a, options, progress), _build_report(b, second, progress)
+        )
+    return _compare_models(a, b, options, second, progress)
 
 
-def _opened(side: str | nn.Module | Report) -> str | nn.Module | Report:
+def _load_saved(side: str | nn.Module | Report) -> str | nn.Module | Report:
     return load_report(side) if isinstance(side, str) and side.endswith(".json") else side
 
 
-def _report_of(side: str | nn.Module | Report, options: Options, progress: Progress) -> Report:
+def _build_report(side: str | nn.Module | Report, options: Options, progress: Progress) -> Report:
     """A saved report is judged afresh, so that the same rules have judged both."""
     if isinstance(side, Report):
-        return _judged(side.to_evidence(), options)
-    return _report(side, options, progress, with_tokens=False)
+        return _judge(side.to_evidence(), options)
+    return _inspect_target(side, options, progress, with_tokens=False)
 
 
 def _compare_models(
     a: str | nn.Module, b: str | nn.Module, options: Options, second: Options, progress: Progress
 ) -> Comparison:
-    loaded = _load(a, options, progress)
-    from normdiag.measure.comparing.differences import differences
-    from normdiag.measure.comparing.shared_probe import shared
+    loaded = _load_target(a, options, progress)
+    from normdiag.measure.comparing.differences import measure_differences
+    from normdiag.measure.comparing.shared_probe import share_inputs
     from normdiag.measure.comparing.snapshot import Snapshot
 
     mine, theirs = Snapshot(), Snapshot()
-    first = _seen(loaded, a, options, progress, snapshot=mine)
+    first = _observe(loaded, a, options, progress, snapshot=mine)
     del loaded  # one model at a time
     gc.collect()
-    loaded = _load(b, second, progress)
-    inputs, note = shared(loaded, mine.batches)
+    loaded = _load_target(b, second, progress)
+    inputs, note = share_inputs(loaded, mine.batches)
     other: Report | None = None
     if inputs is not None:
         same = replace(second, inputs=inputs, texts=None, ids=None, chat=False)
         try:
-            other = _on_probe_of(first, _seen(loaded, b, same, progress, snapshot=theirs))
+            other = _with_inputs_of(first, _observe(loaded, b, same, progress, snapshot=theirs))
         except RunError as error:
-            note = f"B does not run on what A ran on: {error.what}"
+            note = f"B does not run on the inputs of A: {error.what}"
     is_shared = other is not None
-    other = other or _seen(loaded, b, second, progress, snapshot=theirs)
-    pairs = pair(first, other, Rounding.of(first.subject, other.subject))
+    other = other or _observe(loaded, b, second, progress, snapshot=theirs)
+    pairs = pair_sites(first, other, Rounding.coarser_of(first.subject, other.subject))
     adds = [(x.id, y.id) for x, y in pairs.adds if is_shared]
-    seen = differences(mine, theirs, adds, [(x.id, y.id) for x, y in pairs.norms])
-    return compare_reports(first, other, seen, note)
+    differences = measure_differences(mine, theirs, adds, [(x.id, y.id) for x, y in pairs.norms])
+    return compare_reports(first, other, differences, note)
 
 
-def _on_probe_of(first: Report, other: Report) -> Report:
-    probe, special = first.subject.probe, first.subject.special_tokens
-    return replace(other, subject=replace(other.subject, probe=probe, special_tokens=special))
+def _with_inputs_of(first: Report, other: Report) -> Report:
+    """`other` with the description of the inputs of `first`, which both ran on."""
+    inputs, special = first.subject.probe, first.subject.special_tokens
+    return replace(other, subject=replace(other.subject, probe=inputs, special_tokens=special))
 
 
-def _report(
+def _inspect_target(
     target: str | nn.Module, options: Options, progress: Progress, *, with_tokens: bool
 ) -> Report:
-    # a target that cannot be loaded is told before torch is imported
-    loaded = _load(target, options, progress)
-    return _seen(loaded, target, options, progress, with_tokens=with_tokens)
+    # before torch is imported: the error of a target that cannot be loaded comes at once
+    loaded = _load_target(target, options, progress)
+    return _observe(loaded, target, options, progress, with_tokens=with_tokens)
 
 
-def _seen(
-    loaded: Loaded,
+def _observe(
+    loaded: LoadedTarget,
     target: str | nn.Module,
     options: Options,
     progress: Progress,
@@ -124,68 +128,39 @@ def _seen(
     with_tokens: bool = False,
     snapshot: Snapshot | None = None,
 ) -> Report:
-    from normdiag.measure.observe import observe, observe_weights
+    from normdiag.measure.observe import observe_model, observe_weights
     from normdiag.measure.structure_only import observe_shapes, observe_structure
 
     name = target if isinstance(target, str) else type(target).__name__
-    if isinstance(loaded, WeightsOnly):
+    if isinstance(loaded, CheckpointTensors):
         evidence = observe_weights(loaded, name, options, progress)
-    elif isinstance(loaded, ShapesOnly):
+    elif isinstance(loaded, TensorShapes):
         evidence = observe_shapes(loaded, name, options)
     elif loaded.mode == "structure-only":
         evidence = observe_structure(loaded, name, options, progress)
     else:
-        evidence = observe(
+        evidence = observe_model(
             loaded, name, options, progress, with_tokens=with_tokens, snapshot=snapshot
         )
-    return _judged(evidence, options)
+    return _judge(evidence, options)
 
 
-def _judged(evidence: Evidence, options: Options) -> Report:
-    judgement = judge(
+def _judge(evidence: Evidence, options: Options) -> Report:
+    judgement = judge_evidence(
         evidence, select=options.select, ignore=options.ignore, thresholds=options.thresholds
     )
     return Report.from_evidence(evidence, judgement)
 
 
-def _load(target: str | nn.Module, options: Options, progress: Progress) -> Loaded:
+def _load_target(target: str | nn.Module, options: Options, progress: Progress) -> LoadedTarget:
     if not isinstance(target, str):
-        from normdiag.loading.adapter import refuse_for_module
-        from normdiag.loading.factory import of_module
+        from normdiag.loading.adapter import refuse_adapter_for_module
+        from normdiag.loading.factory import wrap_module
 
         if options.adapter is not None:
-            refuse_for_module(options.adapter)
-        return of_module(target, structure_only=options.structure_only)
-    request = Request(
-        target=target,
-        revision=options.revision,
-        device=options.device,
-        dtype=options.dtype,
-        seed=options.seed,
-        trust_remote_code=options.trust_remote_code,
-        random_init=options.random_init,
-        structure_only=options.structure_only,
-        weights_only=options.weights_only,
-        adapter=None if options.adapter is None else Path(options.adapter).expanduser(),
-    )
-    steps = _Steps(f"loading {target}", progress)
-    loaded = load(request, steps.step)
-    progress.done()
+            refuse_adapter_for_module(options.adapter)
+        return wrap_module(target, structure_only=options.structure_only)
+    progress.start_stage(f"loading {target}")
+    loaded = load_target(target, options, progress)
+    progress.finish_stage()
     return loaded
-
-
-class _Steps:
-    """A source's own progress (what, done, total) told as starts and advances."""
-
-    def __init__(self, what: str, progress: Progress) -> None:
-        self._progress = progress
-        self._what = what
-        self._done = 0
-        progress.start(what)
-
-    def step(self, what: str, done: int, total: int | None) -> None:
-        if what != self._what:
-            self._what, self._done = what, 0
-            self._progress.start(what, total)
-        self._progress.advance(max(done - self._done, 0))
-        self._done = done

@@ -1,4 +1,4 @@
-"""How far the work has come: what the observing half tells, and anyone may listen to."""
+"""Progress of a run, as the observing half reports it."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from typing import Protocol
 
 
 class Progress(Protocol):
-    """Listens to one piece of work at a time: a start, its steps, its end."""
+    """Receives one stage of a run at a time: its start, its steps, its end."""
 
-    def start(self, what: str, total: int | None = None) -> None:
-        """A piece of work begins, of `total` steps where that is known."""
+    def start_stage(self, what: str, total: int | None = None) -> None:
+        """Begin the stage `what`, of `total` steps where that is known."""
         ...
 
-    def advance(self, n: int = 1) -> None:
-        """`n` more steps are done."""
+    def advance_stage(self, n: int = 1) -> None:
+        """Count `n` more steps."""
         ...
 
-    def done(self) -> None:
-        """The piece of work is over."""
+    def finish_stage(self) -> None:
+        """End the stage."""
         ...
 
 
-class Silent:
-    """Nobody listens."""
+class NoProgress:
+    """Ignores all progress."""
 
-    def start(self, what: str, total: int | None = None) -> None:
-        """Tell nobody."""
+    def start_stage(self, what: str, total: int | None = None) -> None:
+        """Do nothing."""
 
-    def advance(self, n: int = 1) -> None:
-        """Tell nobody."""
+    def advance_stage(self, n: int = 1) -> None:
+        """Do nothing."""
 
-    def done(self) -> None:
-        """Tell nobody."""
+    def finish_stage(self) -> None:
+        """Do nothing."""

@@ -9,14 +9,14 @@ from torch import nn
 
 from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.graph import Node
-from normdiag.structure.describe import SiteMap
-from normdiag.structure.forms import norm_parameter_names
+from normdiag.structure.algebraic_forms import norm_parameter_names
+from normdiag.structure.build_architecture import SiteMap
 
 _CHUNK = 1 << 18
 """Elements that are turned into float64 at a time."""
 
 
-def branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, BranchWeights]:
+def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, BranchWeights]:
     """By add id. Adds without weights of their own (a weightless mixing) are left out."""
     parameters = {n: p for n, p in model.named_parameters() if p.is_floating_point()}
     of_norms = norm_parameter_names(list(sites.norms))
@@ -24,10 +24,10 @@ def branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, BranchWeights]
     found = {}
     for stack in sites.stacks.values():
         for add, region in stack.regions.items():
-            names = sorted((_names(region) & parameters.keys()) - of_norms)
+            names = sorted((_parameter_names(region) & parameters.keys()) - of_norms)
             for name in names:
                 if name not in sums:
-                    sums[name] = _sums(parameters[name])
+                    sums[name] = _sum_elements(parameters[name])
             if names:
                 found[sites.adds[add]] = BranchWeights(
                     elements=sum(parameters[name].numel() for name in names),
@@ -37,20 +37,25 @@ def branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, BranchWeights]
     return found
 
 
-def _names(region: set[Node]) -> set[str]:
+def _parameter_names(region: set[Node]) -> set[str]:
     """The parameters that the nodes of a branch read, through whatever is computed from them."""
-    return {name for node in region for parent in node.parents for name in _learned(parent)}
+    return {
+        name
+        for node in region
+        for parent in node.parents
+        for name in _iterate_parameter_names(parent)
+    }
 
 
-def _learned(node: Node) -> Iterator[str]:
+def _iterate_parameter_names(node: Node) -> Iterator[str]:
     if node.op == "parameter" and node.name is not None:
         yield node.name
     elif not node.is_data:
         for parent in node.parents:
-            yield from _learned(parent)
+            yield from _iterate_parameter_names(parent)
 
 
-def _sums(parameter: torch.Tensor) -> tuple[float, float]:
+def _sum_elements(parameter: torch.Tensor) -> tuple[float, float]:
     """Sum of squares, and sum."""
     square = total = 0.0
     flat = parameter.detach().reshape(-1)

@@ -1,80 +1,79 @@
-"""What was not understood: additions on the trunk, norms without a stream, modules never called."""
+"""What a forward leaves unexplained: additions on the trunk, unattached norms, modules not called."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
 
 from torch import nn
 
 from normdiag.capture.scopes import plain_path
-from normdiag.evidence.coverage import Coverage, Skipped, UnexplainedAdd
+from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
 from normdiag.graph import Node
-from normdiag.measure.passes.forward import Pass
-from normdiag.structure.describe import SiteMap
+from normdiag.measure.passes.forward_structure import ForwardStructure
 
-_MOST = 50
+_MAX_LISTED = 50
 
 
-def cover(model: nn.Module, done: Pass, sites: SiteMap, skipped: list[Skipped]) -> Coverage:
-    """The honest margin of one forward."""
+def summarise_coverage(
+    model: nn.Module, forward: ForwardStructure, skipped: Iterable[SkippedMeasurement]
+) -> Coverage:
+    """List what one forward leaves unexplained, and what was `skipped`."""
+    sites = forward.sites
     return Coverage(
-        unexplained_adds=tuple(
-            UnexplainedAdd(
-                module=n.frame.path,
-                line=n.line,
-                shape=n.shape,
-                why="both operands are activations of stream width and neither is computed "
-                "from the other",
-            )
-            for n in _unexplained(done, sites)[:_MOST]
-        )
-        + tuple(
-            UnexplainedAdd(
-                module=a.node.frame.path,
-                line=a.node.line,
-                shape=a.node.shape,
-                why="a residual add outside every row of repeated layers",
-            )
-            for a in done.reading.outside_adds
-        ),
+        unexplained_adds=tuple(_unexplained_adds(forward)),
         unexplained_norms=tuple(
-            name for norm, name in sites.norms.items()
-            if sites.attachments[norm].role == "unattached"
+            id for norm, id in sites.norms.items() if sites.attachments[norm].role == "unattached"
         ),
-        modules_not_called=_not_called(model, done),
-        skipped=(*skipped, *_opaque(done, sites)),
-        operations=len(done.graph),
-    )  # fmt: skip
+        modules_not_called=_modules_not_called(model, forward),
+        skipped=(*skipped, *_opaque_kernels(forward)),
+        operations=len(forward.graph),
+    )
 
 
-def _unexplained(done: Pass, sites: SiteMap) -> list[Node]:
+def _unexplained_adds(forward: ForwardStructure) -> Iterator[UnexplainedAdd]:
+    for node in _additions_on_trunk(forward)[:_MAX_LISTED]:
+        yield _describe_addition(
+            node,
+            "both operands are activations of stream width and neither is computed from the other",
+        )
+    for add in forward.reader.outside_adds:
+        yield _describe_addition(add.node, "a residual add outside every row of repeated layers")
+
+
+def _describe_addition(node: Node, why: str) -> UnexplainedAdd:
+    return UnexplainedAdd(module=node.frame.path, line=node.line, shape=node.shape, why=why)
+
+
+def _additions_on_trunk(forward: ForwardStructure) -> list[Node]:
     """Additions of stream width on the trunk itself, between a stack's first and last add."""
-    stacks = list(sites.stacks.values())
+    stacks = list(forward.sites.stacks.values())
     on_branches = {n for s in stacks for region in s.regions.values() for n in region}
     spans: dict[int, tuple[int, int]] = {}
     for stack in stacks:
         low, high = spans.get(stack.chain.width, (stack.adds[0].add.index, 0))
         spans[stack.chain.width] = (low, max(high, stack.adds[-1].add.index))
-    found = []
-    for node in done.reading.plain_additions:
+    additions = []
+    for node in forward.reader.plain_additions:
         low, high = spans.get(node.shape[-1], (0, 0))
         if low < node.index < high and node not in on_branches:
-            found.append(node)
-    return found
+            additions.append(node)
+    return additions
 
 
-def _opaque(done: Pass, sites: SiteMap) -> list[Skipped]:
-    """Kernels that the stream itself runs through, and that no reading of the graph explains."""
-    stacks = list(sites.stacks.values())
+def _opaque_kernels(forward: ForwardStructure) -> list[SkippedMeasurement]:
+    """Custom kernels on the stream itself, whose computation the graph does not show."""
+    stacks = list(forward.sites.stacks.values())
     on_branches = {n for s in stacks for region in s.regions.values() for n in region}
     low = min((s.adds[0].add.index for s in stacks), default=0)
     high = max((s.adds[-1].add.index for s in stacks), default=0)
     widths = {s.chain.width for s in stacks}
     places: dict[str, list[str]] = {}
-    for node in done.graph.nodes[low:high]:
+    for node in forward.graph.nodes[low:high]:
         on_trunk = node.is_data and node.is_floating and node not in on_branches
         if on_trunk and "::" in node.op and node.shape[-1:] and node.shape[-1] in widths:
             places.setdefault(node.op, []).append(node.frame.path or "the model")
     return [
-        Skipped(
+        SkippedMeasurement(
             what=f"{op} in {', '.join(dict.fromkeys(paths))}",
             why="a kernel that the stream runs through: what it adds or normalises is not seen",
         )
@@ -82,23 +81,23 @@ def _opaque(done: Pass, sites: SiteMap) -> list[Skipped]:
     ]
 
 
-def _not_called(model: nn.Module, done: Pass) -> tuple[str, ...]:
-    """Modules with parameters of which nothing ran and no parameter was used, outermost first.
+def _modules_not_called(model: nn.Module, forward: ForwardStructure) -> tuple[str, ...]:
+    """Modules with parameters that did not run and of which no parameter was used, outermost first.
 
     A whole tower that did not run is named itself, and after it the modules inside it.
     """
     used = {
         p.name.rpartition(".")[0]
-        for node in done.graph
+        for node in forward.graph
         for p in node.parents
         if p.op in ("parameter", "buffer") and p.name is not None
     }
-    at_work: set[str] = set()
-    for path in {*done.graph.calls, *map(plain_path, used)}:
+    used_paths: set[str] = set()
+    for path in {*forward.graph.calls, *map(plain_path, used)}:
         parts = path.split(".")
-        at_work |= {".".join(parts[:end]) for end in range(len(parts) + 1)}
+        used_paths |= {".".join(parts[:end]) for end in range(len(parts) + 1)}
     return tuple(
         path
         for path, module in model.named_modules()
-        if plain_path(path) not in at_work and next(module.parameters(), None) is not None
+        if plain_path(path) not in used_paths and next(module.parameters(), None) is not None
     )

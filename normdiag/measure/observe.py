@@ -1,59 +1,55 @@
-"""A loaded target seen once: everything that is measured of it, as evidence."""
+"""A loaded target observed: what its forwards, its stored tensors and its configuration tell."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from torch import nn
-
-from normdiag.errors import UsageError
-from normdiag.evidence.coverage import Coverage, Skipped
+from normdiag.evidence.coverage import Coverage, SkippedMeasurement
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.measurements import Measurements
-from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.subject import Subject
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.inputs.batch import Batch
-from normdiag.loading.interface import Runnable, WeightsOnly
-from normdiag.measure.columns import Ran, fill_columns
+from normdiag.inputs.model_inputs import build_inputs
+from normdiag.inputs.requirements import collect_requirements
+from normdiag.loading.interface import CheckpointTensors, LoadedModel
 from normdiag.measure.comparing.snapshot import Snapshot
-from normdiag.measure.coverage import cover
-from normdiag.measure.defaults import deciding_defaults
-from normdiag.measure.passes.forward import Sampling, run
-from normdiag.measure.passes.observer import Wanted
-from normdiag.measure.precision.in_float32 import reached_in_float32
-from normdiag.measure.precision.nonfinite import locate
-from normdiag.measure.probing import probe_of
-from normdiag.measure.sites.assembly import Assembly, measure
-from normdiag.measure.sites.tokens import ProbeSequence, token_traces
-from normdiag.measure.subject import Named, subject_of, subject_of_weights
-from normdiag.measure.weights import static_pass
-from normdiag.options import MEASURES, Options
+from normdiag.measure.coverage import summarise_coverage
+from normdiag.measure.defaults import DefaultsResult, measure_defaults
+from normdiag.measure.depth.growth_at_init import compare_growth_with_init
+from normdiag.measure.forwards import ForwardMeasurement, measure_forward
+from normdiag.measure.precision.in_float32 import find_float32_peak
+from normdiag.measure.settings import ForwardSettings
+from normdiag.measure.sites.site_statistics import SiteStatistics
+from normdiag.measure.sites.tokens import InputSequence
+from normdiag.measure.subject import TargetName, describe_checkpoint, describe_model
+from normdiag.measure.weights import check_tensors
+from normdiag.measures import DEFAULT_MEASURES, expand_measures, sort_measures
+from normdiag.options import Options
 from normdiag.progress import Progress
-
-SAMPLE = 16
-"""Tokens on which Jacobians, replay and closure are computed, unless all are asked for."""
 
 
 def observe_weights(
-    loaded: WeightsOnly, target: str, options: Options, progress: Progress
+    loaded: CheckpointTensors, target: str, options: Options, progress: Progress
 ) -> Evidence:
-    """The static pass alone."""
-    progress.start("reading tensors")
-    weights, digest = static_pass(loaded.tensors({}), {}, keep_vectors=True)
-    progress.done()
-    why = "the weights alone were read; nothing was run"
+    """Check the stored tensors; nothing is run."""
+    progress.start_stage("reading tensors")
+    weights, digest = check_tensors(loaded.tensors({}), {}, keep_vectors=True)
+    progress.finish_stage()
+    why = "only the weights were read (--weights-only); no forward was run"
+    skipped = (
+        SkippedMeasurement(what=what, why=why) for what in ("architecture", *DEFAULT_MEASURES)
+    )
+    name = TargetName(target, digest, options.command)
     return Evidence(
-        subject=subject_of_weights(loaded, Named(target, digest, options.command), weights),
+        subject=describe_checkpoint(loaded, name, weights),
         measurements=Measurements(weights=weights),
-        coverage=Coverage(
-            skipped=tuple(Skipped(what=what, why=why) for what in ("architecture", *MEASURES))
-        ),
+        coverage=Coverage(skipped=tuple(skipped)),
     )
 
 
-def observe(
-    loaded: Runnable,
+def observe_model(
+    loaded: LoadedModel,
     target: str,
     options: Options,
     progress: Progress,
@@ -61,88 +57,95 @@ def observe(
     with_tokens: bool = False,
     snapshot: Snapshot | None = None,
 ) -> Evidence:
-    """Run the probe through the model and measure what `options` ask for.
+    """Make the inputs, run them through the model and measure what the options ask for.
 
-    `snapshot` takes what another model can be compared with.
+    `snapshot` receives the values that another model is compared with.
     """
-    batches, probe, special = probe_of(loaded, options)
-    assembly = _run(loaded.model, batches, options, progress, with_tokens)
+    inputs = build_inputs(loaded, options)
+    settings = ForwardSettings(
+        seed=options.seed,
+        all_tokens=options.all_tokens,
+        keep_tokens=with_tokens,
+        clip=options.clip,
+        mask_token=_find_mask_token(loaded),
+    )
+    forward = measure_forward(loaded.model, inputs.batches, options.measure, settings, progress)
+    statistics = forward.statistics
     if snapshot is not None:
-        snapshot.take(assembly, batches)
-    progress.start("measuring norms", len(assembly.norms))
-    measurements = measure(assembly, options.measure, progress.advance)
-    progress.done()
-    ran = Ran(loaded, batches[0], assembly, options, progress)
-    measurements, skipped = fill_columns(ran, measurements)
-    progress.start("reading tensors")
-    loaded_tensors = loaded.model.state_dict()
-    weights, digest = static_pass(
-        loaded.tensors(loaded_tensors), loaded_tensors, keep_vectors=False
-    )
-    progress.done()
+        snapshot.store(statistics, inputs.batches)
+    measurements = _compare_with_other_models(loaded, inputs.batches[0], forward, options, progress)
+    progress.start_stage("reading tensors")
+    in_memory = loaded.model.state_dict()
+    weights, digest = check_tensors(loaded.tensors(in_memory), in_memory, keep_vectors=False)
+    progress.finish_stage()
     if options.measure:
-        bad = _first_nonfinite(loaded.model, batches, assembly, progress)
-        measurements = replace(measurements, weights=weights, first_nonfinite=bad)
-    traces: tuple[TokenTrace, ...] = ()
-    if with_tokens:
-        traces = token_traces(_sequences(batches), assembly.numbers, assembly.variances)
-    named = Named(target, digest, options.command)
-    subject = subject_of(loaded, named, probe, special, assembly.first)
+        measurements = replace(measurements, weights=weights)
+    defaults = measure_defaults(
+        loaded, inputs.batches[0], statistics.sites.architecture, options.measure, progress
+    )
+    name = TargetName(target, digest, options.command)
     return Evidence(
-        subject=_with_defaults(subject, loaded, batches[0], progress),
-        architecture=assembly.sites.architecture,
-        measurements=measurements,
-        coverage=cover(
-            loaded.model, assembly.first, assembly.sites, [*assembly.skipped(), *skipped]
+        subject=_with_defaults(
+            describe_model(loaded, name, inputs, statistics.first_pass), defaults
         ),
-        trace=traces,
+        architecture=statistics.sites.architecture,
+        measurements=measurements,
+        coverage=_summarise_coverage(loaded, forward, options, defaults),
+        trace=_trace_tokens(inputs.batches, statistics) if with_tokens else (),
     )
 
 
-def _with_defaults(subject: Subject, loaded: Runnable, batch: Batch, progress: Progress) -> Subject:
-    """With the settings that the configuration leaves out and that decide the structure."""
-    if loaded.mode != "run":
+def _find_mask_token(loaded: LoadedModel) -> int | None:
+    """The id that the tokenizer, or the configuration, has for a masked token."""
+    mask = getattr(loaded.tokenizer, "mask_token_id", None)
+    if mask is None:
+        mask = collect_requirements(loaded).config_value("mask_token_id")
+    return mask if isinstance(mask, int) else None
+
+
+def _with_defaults(subject: Subject, defaults: DefaultsResult) -> Subject:
+    if defaults is None or isinstance(defaults, SkippedMeasurement):
         return subject
-    progress.start("turning settings that were left out")
-    defaulted = deciding_defaults(loaded, batch)
-    progress.done()
-    return replace(subject, loading=replace(subject.loading, defaulted=defaulted))
+    return replace(subject, loading=replace(subject.loading, defaulted=defaults))
 
 
-def _run(
-    model: nn.Module,
-    batches: tuple[Batch, ...],
+def _summarise_coverage(
+    loaded: LoadedModel, forward: ForwardMeasurement, options: Options, defaults: DefaultsResult
+) -> Coverage:
+    skipped, measures = [*forward.skipped], expand_measures(options.measure)
+    if isinstance(defaults, SkippedMeasurement):
+        skipped.append(defaults)
+    elif defaults is not None:
+        measures |= {"defaults"}
+    coverage = summarise_coverage(loaded.model, forward.statistics.first_pass, skipped)
+    return replace(coverage, measures=sort_measures(measures))
+
+
+def _compare_with_other_models(
+    loaded: LoadedModel,
+    batch: Batch,
+    forward: ForwardMeasurement,
     options: Options,
     progress: Progress,
-    keep_tokens: bool,
-) -> Assembly:
-    with_norms = not {"norms", "jacobians"}.isdisjoint(options.measure)
-    wanted = Wanted("stream" in options.measure, with_norms)
-    assembly: Assembly | None = None
-    progress.start("running the model", len(batches))
-    for number, batch in enumerate(batches):
-        size = None if options.all_tokens else _sample(number, len(batches))
-        done = run(model, batch, wanted, Sampling(size, options.seed))
-        if assembly is None:
-            assembly = Assembly.of(done, batch.rows, keep_tokens=keep_tokens)
-        else:
-            assembly.add(done, batch.rows)
-        progress.advance()
-    progress.done()
-    if assembly is None:
-        raise UsageError("there is nothing to run", "give at least one input or text")
-    return assembly
+) -> Measurements:
+    """With what takes a second model: new random weights, or a copy in float32."""
+    measurements = forward.measurements
+    if "init-growth" in expand_measures(options.measure):
+        progress.start_stage("running the model at initialisation")
+        growth = compare_growth_with_init(loaded, batch, measurements.growth, options.seed)
+        measurements = replace(measurements, growth=growth)
+        progress.finish_stage()
+    first = measurements.first_nonfinite
+    if first is not None and forward.nonfinite_batch is not None:
+        peak = find_float32_peak(loaded.model, forward.nonfinite_batch)
+        measurements = replace(measurements, first_nonfinite=replace(first, in_float32=peak))
+    return measurements
 
 
-def _sample(number: int, passes: int) -> int:
-    """How many tokens of one pass are sampled: the sample is shared out over the passes."""
-    return max(1, SAMPLE // passes) if number < SAMPLE else 0
-
-
-def _sequences(batches: tuple[Batch, ...]) -> list[ProbeSequence]:
-    """The sequences of all batches, in the order of the probe."""
-    found = {
-        row: ProbeSequence(
+def _trace_tokens(batches: tuple[Batch, ...], statistics: SiteStatistics) -> tuple[TokenTrace, ...]:
+    """Trace the sequences of all batches, in the order of the inputs."""
+    sequences = {
+        row: InputSequence(
             text=batch.texts[i] if i < len(batch.texts) else None,
             ids=batch.ids[i] if batch.ids else None,
             tokens=batch.tokens[i] if i < len(batch.tokens) else None,
@@ -151,20 +154,5 @@ def _sequences(batches: tuple[Batch, ...]) -> list[ProbeSequence]:
         for batch in batches
         for i, row in enumerate(batch.rows)
     }
-    return [found[row] for row in sorted(found)]
-
-
-def _first_nonfinite(
-    model: nn.Module, batches: tuple[Batch, ...], assembly: Assembly, progress: Progress
-) -> FirstNonFinite | None:
-    for batch, is_finite in zip(batches, assembly.are_finite, strict=True):
-        if is_finite:
-            continue
-        progress.start("looking for the first non-finite value")
-        found = locate(model, batch, assembly.sites)
-        if found is not None:
-            found = replace(found, in_float32=reached_in_float32(model, batch))
-        progress.done()
-        if found is not None:
-            return found
-    return None
+    in_order = [sequences[row] for row in sorted(sequences)]
+    return statistics.compute_traces(in_order)

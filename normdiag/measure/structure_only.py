@@ -1,80 +1,83 @@
-"""What can be seen without values: the architecture, on the meta device, or names and shapes."""
+"""What is known of a target without values: its architecture, or the names and shapes of tensors."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from normdiag.errors import RunError
-from normdiag.evidence.coverage import Coverage, Skipped
+from normdiag.evidence.coverage import Coverage, SkippedMeasurement
 from normdiag.evidence.evidence import Evidence
 from normdiag.inputs.batch import Batch
-from normdiag.loading.interface import Runnable, ShapesOnly
-from normdiag.loading.tensor_names import guess
-from normdiag.measure.coverage import cover
-from normdiag.measure.passes.forward import Pass
-from normdiag.measure.passes.meta_forward import described, run_without_values
-from normdiag.measure.probing import probe_of
-from normdiag.measure.subject import Named, subject_of, subject_of_shapes
-from normdiag.options import MEASURES, Options
+from normdiag.inputs.model_inputs import build_inputs
+from normdiag.loading.interface import LoadedModel, TensorShapes
+from normdiag.loading.tensor_names import guess_layers
+from normdiag.measure.coverage import summarise_coverage
+from normdiag.measure.passes.meta_forward import MetaForward, run_meta_forward
+from normdiag.measure.subject import TargetName, describe_model, describe_shapes
+from normdiag.measures import DEFAULT_MEASURES
+from normdiag.options import Options
 from normdiag.progress import Progress
 
-_FEW = 5
+_SHOWN_LINES = 5
 _GUESS = "no model was built; a guess of low confidence, from names and shapes alone:"
 
 
 def observe_structure(
-    loaded: Runnable, target: str, options: Options, progress: Progress
+    loaded: LoadedModel, target: str, options: Options, progress: Progress
 ) -> Evidence:
-    """The architecture of a model on the meta device. One forward tells it; no value is computed.
+    """Read the architecture of a model on the meta device from one forward without values.
 
-    Raises RunError where the forward decides by values that are not there.
+    Raises RunError where the forward depends on values.
     """
-    batches, probe, special = probe_of(loaded, options)
-    progress.start("running the model on the meta device")
-    done = _run(loaded, batches[0])
-    progress.done()
-    sites = described(done)
-    note = "; ".join(part for part in (probe.note, "shapes alone, no values") if part)
-    named = Named(target, None, options.command)
+    inputs = build_inputs(loaded, options)
+    progress.start_stage("running the model on the meta device")
+    forward = _run_on_meta(loaded, inputs.batches[0])
+    progress.finish_stage()
+    note = "; ".join(part for part in (inputs.summary.note, "shapes alone, no values") if part)
+    inputs = inputs._replace(summary=replace(inputs.summary, note=note))
+    name = TargetName(target, None, options.command)
+    skipped = [*_list_unmeasured(), *_list_value_reads(forward)]
     return Evidence(
-        subject=subject_of(loaded, named, replace(probe, note=note), special, done),
-        architecture=sites.architecture,
-        coverage=cover(loaded.model, done, sites, [*_unmeasured(), *_told(done)]),
+        subject=describe_model(loaded, name, inputs, forward),
+        architecture=forward.sites.architecture,
+        coverage=summarise_coverage(loaded.model, forward, skipped),
     )
 
 
-def observe_shapes(loaded: ShapesOnly, target: str, options: Options) -> Evidence:
-    """What names and shapes let one guess, told as what it is."""
+def observe_shapes(loaded: TensorShapes, target: str, options: Options) -> Evidence:
+    """Guess layers from names and shapes of tensors; the report says that it is a guess."""
     guesses = [
-        Skipped(what=f"architecture, {place}", why=f"{_GUESS} {said}")
-        for place, said in guess(loaded.shapes).items()
+        SkippedMeasurement(what=f"architecture, {place}", why=f"{_GUESS} {layers}")
+        for place, layers in guess_layers(loaded.shapes).items()
     ]
     return Evidence(
-        subject=subject_of_shapes(loaded, Named(target, None, options.command)),
-        coverage=Coverage(skipped=(*guesses, *_unmeasured())),
+        subject=describe_shapes(loaded, TargetName(target, None, options.command)),
+        coverage=Coverage(skipped=(*guesses, *_list_unmeasured())),
     )
 
 
-def _run(loaded: Runnable, batch: Batch) -> Pass:
+def _run_on_meta(loaded: LoadedModel, batch: Batch) -> MetaForward:
     try:
-        return run_without_values(loaded.model, batch)
+        return run_meta_forward(loaded.model, batch)
     except RunError as error:
         raise RunError(
             error.what,
-            "on the meta device there are no values, and a forward that decides by them cannot be "
+            "on the meta device there are no values, and a forward that depends on them cannot be "
             "followed: run it with values (--random-init draws them where there are no weights). "
             f"Otherwise: {error.hint}",
         ) from error
 
 
-def _unmeasured() -> list[Skipped]:
+def _list_unmeasured() -> list[SkippedMeasurement]:
     why = "there are no values: the structure alone was looked at"
-    return [Skipped(what=", ".join((*MEASURES, "replay", "weights")), why=why)]
+    return [SkippedMeasurement(what=", ".join((*DEFAULT_MEASURES, "replay", "weights")), why=why)]
 
 
-def _told(done: Pass) -> list[Skipped]:
-    if not done.asked:
+def _list_value_reads(forward: MetaForward) -> list[SkippedMeasurement]:
+    lines = forward.value_reads
+    if not lines:
         return []
-    lines = ", ".join(done.asked[:_FEW]) + (", .." if len(done.asked) > _FEW else "")
-    taken = "a truth value was taken as true, a number as 0, a mask as full"
-    return [Skipped(what="decisions by values", why=f"there are no values: {taken} ({lines})")]
+    shown = ", ".join(lines[:_SHOWN_LINES]) + (", .." if len(lines) > _SHOWN_LINES else "")
+    assumed = "a truth value was taken as true, a number as 0, a mask as full"
+    why = f"there are no values: {assumed} ({shown})"
+    return [SkippedMeasurement(what="decisions by values", why=why)]

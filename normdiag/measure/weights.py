@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping
 
 import torch
 
-from normdiag.evidence.weights import StaticPass, Tensor
+from normdiag.evidence.weights import StaticPass, TensorSummary
 
 
-def static_pass(
+def check_tensors(
     tensors: Iterable[tuple[str, torch.Tensor]],
     loaded: Mapping[str, torch.Tensor],
     *,
@@ -24,17 +24,17 @@ def static_pass(
     `loaded` are the model's tensors of the same names. `keep_vectors` keeps a line for every
     one-dimensional tensor: the gains and biases, where no graph says which those are.
     """
-    noted: list[Tensor] = []
-    vectors: list[Tensor] = []
+    noted: list[TensorSummary] = []
+    vectors: list[TensorSummary] = []
     dtypes: Counter[str] = Counter()
     count = elements = nonfinite = 0
     prints: list[bytes] = []
     for name, stored in tensors:
         tensor = stored.detach()
-        prints.append(_fingerprint(name, tensor))
+        prints.append(_fingerprint_tensor(name, tensor))
         if not tensor.is_floating_point() or tensor.numel() == 0:
             continue
-        line = _look(name, tensor, loaded.get(name))
+        line = _check_tensor(name, tensor, loaded.get(name))
         count += 1
         elements += line.elements
         nonfinite += line.nonfinite
@@ -48,13 +48,13 @@ def static_pass(
         elements=elements,
         nonfinite=nonfinite,
         dtypes=dict(dtypes),
-        noted=tuple(noted),
+        flagged=tuple(noted),
         vectors=tuple(vectors),
     )
     return found, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
 
 
-def _look(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> Tensor:
+def _check_tensor(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> TensorSummary:
     is_narrow = tensor.element_size() == 1  # float8 has no arithmetic
     values = tensor.float() if is_narrow else tensor
     low, high = (float(v) for v in torch.aminmax(values))
@@ -66,11 +66,11 @@ def _look(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> Tenso
         first = tuple(int(i) for i in (~finite).nonzero()[0])
         kept = values[finite]
         largest = float(kept.abs().max()) if kept.numel() else float("nan")
-    return Tensor(
+    return TensorSummary(
         name=name,
         shape=tuple(tensor.shape),
-        dtype=_dtype(tensor),
-        loaded_dtype=None if loaded is None else _dtype(loaded),
+        dtype=_dtype_name(tensor),
+        loaded_dtype=None if loaded is None else _dtype_name(loaded),
         nonfinite=bad,
         zeros=int(values.numel() - torch.count_nonzero(values)),
         elements=values.numel(),
@@ -80,14 +80,14 @@ def _look(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> Tenso
     )
 
 
-def _fingerprint(name: str, tensor: torch.Tensor) -> bytes:
+def _fingerprint_tensor(name: str, tensor: torch.Tensor) -> bytes:
     """Name, dtype, shape and crc32 of the bytes."""
     flat = tensor.cpu().contiguous().reshape(-1)
     crc = zlib.crc32(flat.view(torch.uint8).numpy().data) if flat.numel() else 0
-    return f"{name}|{_dtype(tensor)}|{tuple(tensor.shape)}|{crc:08x}\n".encode(
+    return f"{name}|{_dtype_name(tensor)}|{tuple(tensor.shape)}|{crc:08x}\n".encode(
         "utf-8", "backslashreplace"
     )
 
 
-def _dtype(tensor: torch.Tensor) -> str:
+def _dtype_name(tensor: torch.Tensor) -> str:
     return str(tensor.dtype).removeprefix("torch.")

@@ -9,13 +9,13 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from normdiag.evidence.blocks import Block
-from normdiag.evidence.stream import Position
-from normdiag.measure.blocks.spans import Span
-from normdiag.numerics.frobenius_norm import frobenius_square
-from normdiag.numerics.operators import LinearOperator, matrix
-from normdiag.numerics.singular_values import singular_range
-from normdiag.numerics.spectrum import spectrum
+from normdiag.evidence.blocks import BlockJacobian
+from normdiag.evidence.stream import TokenPosition
+from normdiag.measure.blocks.spans import StreamSpan
+from normdiag.numerics.frobenius_norm import estimate_frobenius_square
+from normdiag.numerics.matrix_spectrum import compute_matrix_spectrum
+from normdiag.numerics.operators import LinearOperator, matrix_operator
+from normdiag.numerics.singular_values import find_singular_range
 
 STEPS, TOLERANCE = 60, 5e-3
 """Of the iteration for sigma_max where J is not held. Each step is two passes over the graph."""
@@ -30,11 +30,11 @@ RESOLVED = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BlockSite:
     """Which block it is, and what is known of it without looking at its numbers."""
 
     span: Literal["add", "layer", "stack"]
-    token: Position
+    token: TokenPosition
     layer: int | None
     zeros: int
     """Singular values that the norms on the stream make zero."""
@@ -42,7 +42,7 @@ class Place:
     """Whether it is a skip path, as it came, plus branches: near the identity if they are small."""
 
 
-def disagreement(span: Span, product: Tensor) -> float:
+def estimate_disagreement(span: StreamSpan, product: Tensor) -> float:
     """||J - product||_2 where rounding alone sets the two apart, from what vectors are mapped to.
 
     E ||w'A||^2 = ||A||_F^2 for w ~ N(0, I), and a matrix without structure has ||A||_2 of about
@@ -50,14 +50,16 @@ def disagreement(span: Span, product: Tensor) -> float:
     """
     generator = torch.Generator().manual_seed(0)
     vectors = torch.randn(SAMPLES, span.width, generator=generator).to(product)
-    off = span.pull(vectors) - vectors @ product
+    off = span.pull_back(vectors) - vectors @ product
     frobenius = off.square().sum(-1).mean().sqrt()
     return float(6.0 * frobenius / math.sqrt(span.width))
 
 
-def from_matrix(jacobian: Tensor, place: Place, dtype: torch.dtype, off: float) -> Block:
+def summarise_matrix(
+    jacobian: Tensor, place: BlockSite, dtype: torch.dtype, off: float
+) -> BlockJacobian:
     """All numbers of a Jacobian (H, H) that is held, computed in `dtype`, `off` in the 2-norm."""
-    found = spectrum(jacobian, place.zeros)
+    found = compute_matrix_spectrum(jacobian, place.zeros)
     ulp = torch.finfo(dtype).eps
     top = found.sigma_max
     unresolved = RESOLVED * ulp * top + off
@@ -65,9 +67,9 @@ def from_matrix(jacobian: Tensor, place: Place, dtype: torch.dtype, off: float) 
     sigma_min = found.sigma_min + (unresolved if is_bound else 0.0)
     away = None
     if place.is_plain:
-        less = matrix(jacobian - torch.eye(len(jacobian)).to(jacobian))
-        away = singular_range(less, steps=STEPS, tolerance=HELD_TOLERANCE).sigma_max
-    return Block(
+        less = matrix_operator(jacobian - torch.eye(len(jacobian)).to(jacobian))
+        away = find_singular_range(less, steps=STEPS, tolerance=HELD_TOLERANCE).sigma_max
+    return BlockJacobian(
         span=place.span,
         token=place.token,
         layer=place.layer,
@@ -84,16 +86,18 @@ def from_matrix(jacobian: Tensor, place: Place, dtype: torch.dtype, off: float) 
     )
 
 
-def from_products(span: Span, place: Place) -> Block:
+def summarise_products(span: StreamSpan, place: BlockSite) -> BlockJacobian:
     """What products with a Jacobian tell: sigma_max, a bound of sigma_min, ||J||_F^2 / H."""
-    operator = span.operator()
-    ends = singular_range(operator, steps=STEPS, tolerance=TOLERANCE, zeros=place.zeros)
-    square = frobenius_square(operator, samples=SAMPLES)
+    operator = span.linear_operator()
+    ends = find_singular_range(operator, steps=STEPS, tolerance=TOLERANCE, zeros=place.zeros)
+    square = estimate_frobenius_square(operator, samples=SAMPLES)
     away = None
     if place.is_plain:
-        away = singular_range(_less_identity(operator), steps=STEPS, tolerance=TOLERANCE).sigma_max
+        away = find_singular_range(
+            _subtract_identity(operator), steps=STEPS, tolerance=TOLERANCE
+        ).sigma_max
     top = ends.sigma_max
-    return Block(
+    return BlockJacobian(
         span=place.span,
         token=place.token,
         layer=place.layer,
@@ -112,7 +116,7 @@ def from_products(span: Span, place: Place) -> Block:
     )
 
 
-def _less_identity(operator: LinearOperator) -> LinearOperator:
+def _subtract_identity(operator: LinearOperator) -> LinearOperator:
     """A - I."""
     return LinearOperator(
         operator.rows,

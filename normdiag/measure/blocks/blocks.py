@@ -12,20 +12,25 @@ import torch
 from torch import nn
 
 from normdiag.errors import RunError
-from normdiag.evidence.architecture import Architecture
-from normdiag.evidence.blocks import Block
-from normdiag.evidence.coverage import Skipped
-from normdiag.evidence.stream import Position
+from normdiag.evidence.architecture import Architecture, layer_id
+from normdiag.evidence.blocks import BlockJacobian
+from normdiag.evidence.coverage import SkippedMeasurement
+from normdiag.evidence.stream import TokenPosition
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.truncation import first_token, shortened
-from normdiag.measure.blocks.block_numbers import Place, disagreement, from_matrix, from_products
-from normdiag.measure.blocks.copies import Sums, copied, jacobian
-from normdiag.measure.blocks.paths import Path, after
-from normdiag.measure.blocks.points import Point, points_of
-from normdiag.measure.blocks.spans import Span, is_followed
-from normdiag.measure.blocks.structural_zeros import structural_zeros
-from normdiag.measure.passes.gradient_edges import Taps, tapped
-from normdiag.structure.attachments import StackStructure
+from normdiag.inputs.truncation import first_token_position, truncate_batch
+from normdiag.measure.blocks.block_numbers import (
+    BlockSite,
+    estimate_disagreement,
+    summarise_matrix,
+    summarise_products,
+)
+from normdiag.measure.blocks.copies import AddOutputs, jacobian_from_copies, run_copies
+from normdiag.measure.blocks.paths import TokenJacobian, compose_jacobians
+from normdiag.measure.blocks.points import StreamPoint, find_stream_points
+from normdiag.measure.blocks.spans import StreamSpan, is_followed
+from normdiag.measure.blocks.structural_zeros import count_structural_zeros
+from normdiag.measure.passes.gradient_edges import GradientEdges, record_gradient_edges
+from normdiag.structure.stack_structure import StackStructure
 
 POSITIONS = 8
 """Tokens of the probe: the cost of a dense Jacobian grows with each."""
@@ -46,54 +51,57 @@ class _ImpossibleError(Exception):
 
 def measure_blocks(
     model: nn.Module, batch: Batch, advance: Callable[[], None], positions: int = POSITIONS
-) -> tuple[dict[str, Block], tuple[Skipped, ...]]:
+) -> tuple[dict[str, BlockJacobian], tuple[SkippedMeasurement, ...]]:
     """The blocks of `model` at the last of the first `positions` tokens of the first sequence.
 
     Keys are ids of adds, "<stack>/layer#k" and ids of stacks. What could not be done is said.
     `advance` is called `steps(architecture)` times.
     """
-    short = shortened(batch, positions)
-    start = Position(
+    short = truncate_batch(batch, positions)
+    start = TokenPosition(
         sequence=batch.rows[0] if batch.rows else 0,
-        position=0 if short is batch else first_token(batch),
+        position=0 if short is batch else first_token_position(batch),
     )
-    blocks: dict[str, Block] = {}
+    blocks: dict[str, BlockJacobian] = {}
     left_out: dict[str, list[str]] = {}
     try:
-        sums = Sums()
-        with tapped(model, short, sums) as taps:
-            worth = short is not batch and any(_is_work(s) for s in taps.stacks)
-            copies = copied(model, short, taps, sums) if worth else {}
-            for name, stack in taps.sites.stacks.items():
-                found = _Stack(taps, name, stack, start, advance, copies.get(name, []))
-                found.measure()
+        sums = AddOutputs()
+        with record_gradient_edges(model, short, sums) as edges:
+            worth = short is not batch and any(_is_worth_copying(s) for s in edges.stacks)
+            copies = run_copies(model, short, edges, sums) if worth else {}
+            for name, stack in edges.sites.stacks.items():
+                found = _StackBlocks(edges, name, stack, start, advance, copies.get(name, []))
+                found.measure_all()
                 blocks |= found.blocks
-                for span, why in found.left_out.items():
+                for span, why in found.skipped.items():
                     left_out.setdefault(why, []).append(span)
     except RunError as error:
-        return {}, (Skipped(what="Jacobians of blocks", why=f"with autograd on, {error}"),)
+        return {}, (
+            SkippedMeasurement(what="Jacobians of blocks", why=f"with autograd on, {error}"),
+        )
     return blocks, tuple(
-        Skipped(what=f"Jacobians of {_listed(names)}", why=why) for why, names in left_out.items()
+        SkippedMeasurement(what=f"Jacobians of {_join_names(names)}", why=why)
+        for why, names in left_out.items()
     )
 
 
-def steps(architecture: Architecture) -> int:
+def count_spans(architecture: Architecture) -> int:
     """How many spans there are."""
     adds = architecture.residual_adds
     return len(adds) + len({(a.stack, a.layer) for a in adds}) + len(architecture.stacks)
 
 
-def _is_work(stack: StackStructure) -> bool:
+def _is_worth_copying(stack: StackStructure) -> bool:
     width = stack.chain.width
     return width <= WIDEST and width**3 * POSITIONS * len(stack.adds) > _WORTH
 
 
-def _listed(names: list[str]) -> str:
+def _join_names(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _BlockRange:
     """The adds first .. last - 1 of a stack."""
 
     id: str
@@ -104,84 +112,86 @@ class _Cut:
 
 
 @dataclass(slots=True)
-class _Stack:
+class _StackBlocks:
     """The blocks of one stack, from the first add to the last."""
 
-    taps: Taps
+    edges: GradientEdges
     name: str
     stack: StackStructure
-    start: Position
+    start: TokenPosition
     """The probe's first token."""
     advance: Callable[[], None]
-    copies: list[Point | str]
+    copies: list[StreamPoint | str]
     """The points among copies of the token, where there are any."""
-    blocks: dict[str, Block] = field(default_factory=dict)
-    left_out: dict[str, str] = field(default_factory=dict)
+    blocks: dict[str, BlockJacobian] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
     """Why, by id."""
     _followed: dict[int, bool] = field(default_factory=dict)
     """Of each add, whether autograd follows all of its branches."""
-    _points: list[Point | str] = field(init=False)
+    _points: list[StreamPoint | str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._points = points_of(self.taps, self.stack)
+        self._points = find_stream_points(self.edges, self.stack)
 
-    def measure(self) -> None:
+    def measure_all(self) -> None:
         """Adds make layers and layers make the stack, where the product is the whole."""
-        whole: Path | None = None
+        whole: TokenJacobian | None = None
         gains: list[float | None] = []
-        for n, layer in enumerate(self._layers()):
-            path: Path | None = None
-            for add in self._adds(layer):
-                own = self._measure(add)
-                path = own if add.first == layer.first else after(path, own)
-            path = self._measure(layer, path)
-            whole = path if n == 0 else after(whole, path)
+        for n, layer in enumerate(self._iterate_layers()):
+            path: TokenJacobian | None = None
+            for add in self._iterate_adds(layer):
+                own = self._measure_block(add)
+                path = own if add.first == layer.first else compose_jacobians(path, own)
+            path = self._measure_block(layer, path)
+            whole = path if n == 0 else compose_jacobians(whole, path)
             gains.append(self.blocks[layer.id].sigma_max if layer.id in self.blocks else None)
-        stack = _Cut(self.name, "stack", 0, len(self.stack.adds))
-        self._measure(stack, whole)
+        stack = _BlockRange(self.name, "stack", 0, len(self.stack.adds))
+        self._measure_block(stack, whole)
         if stack.id in self.blocks and None not in gains:
             product = prod(gain for gain in gains if gain is not None)
             self.blocks[stack.id] = replace(self.blocks[stack.id], product=product)
 
-    def _layers(self) -> Iterator[_Cut]:
+    def _iterate_layers(self) -> Iterator[_BlockRange]:
         numbered = enumerate(f.layer for f in self.stack.adds)
         for layer, run in groupby(numbered, key=lambda pair: pair[1]):
             own = [i for i, _ in run]
-            yield _Cut(f"{self.name}/layer#{layer}", "layer", own[0], own[-1] + 1, layer)
+            yield _BlockRange(layer_id(self.name, layer), "layer", own[0], own[-1] + 1, layer)
 
-    def _adds(self, layer: _Cut) -> Iterator[_Cut]:
+    def _iterate_adds(self, layer: _BlockRange) -> Iterator[_BlockRange]:
         for i in range(layer.first, layer.last):
-            id = self.taps.sites.adds[self.stack.adds[i].add]
-            yield _Cut(id, "add", i, i + 1, layer.layer)
+            id = self.edges.sites.adds[self.stack.adds[i].add]
+            yield _BlockRange(id, "add", i, i + 1, layer.layer)
 
-    def _measure(self, cut: _Cut, parts: Path | None = None) -> Path | None:
+    def _measure_block(
+        self, cut: _BlockRange, parts: TokenJacobian | None = None
+    ) -> TokenJacobian | None:
         """File the block of one span. Its Jacobian, where that is held."""
         path = None
         try:
-            span = self._span(cut)
-            place = self._place(cut, span)
-            held = self._held(span, cut, parts)
+            span = self._build_span(cut)
+            place = self._describe_site(cut, span)
+            held = self._compute_matrix(span, cut, parts)
             if held is None:
-                self.blocks[cut.id] = from_products(span, place)
+                self.blocks[cut.id] = summarise_products(span, place)
             else:
                 path, off = held
-                self.blocks[cut.id] = from_matrix(path.jacobian, place, span.dtype, off)
+                self.blocks[cut.id] = summarise_matrix(path.jacobian, place, span.dtype, off)
         except _ImpossibleError as error:
-            self.left_out[cut.id] = str(error)
+            self.skipped[cut.id] = str(error)
         except (RuntimeError, NotImplementedError) as error:  # of torch's backward
             why = str(error).split("\n", 1)[0]
-            self.left_out[cut.id] = f"torch cannot differentiate it: {why}"
+            self.skipped[cut.id] = f"torch cannot differentiate it: {why}"
         self.advance()
         return path
 
-    def _span(self, cut: _Cut) -> Span:
+    def _build_span(self, cut: _BlockRange) -> StreamSpan:
         """Raises _ImpossibleError where the ends do not match."""
         start, end = self._points[cut.first], self._points[cut.last]
         for point in (start, end):
             if isinstance(point, str):
                 raise _ImpossibleError(point)
-        assert isinstance(start, Point)
-        assert isinstance(end, Point)
+        assert isinstance(start, StreamPoint)
+        assert isinstance(end, StreamPoint)
         if start.width != end.width:
             raise _ImpossibleError(
                 f"the stream's width goes from {start.width} to {end.width} there"
@@ -190,42 +200,46 @@ class _Stack:
             raise _ImpossibleError("tokens change places or number there")
         for k in range(cut.first, cut.last):
             if k not in self._followed:
-                self._followed[k] = is_followed(self.taps, self.stack.adds[k].add)
+                self._followed[k] = is_followed(self.edges, self.stack.adds[k].add)
             if not self._followed[k]:
                 raise _ImpossibleError("autograd does not follow a branch there")
-        span = Span(start, end)
-        if not bool(span.pull(torch.ones(1, span.width)).isfinite().all()):
+        span = StreamSpan(start, end)
+        if not bool(span.pull_back(torch.ones(1, span.width)).isfinite().all()):
             raise _ImpossibleError("the derivative is not finite there")
         return span
 
-    def _held(self, span: Span, cut: _Cut, parts: Path | None) -> tuple[Path, float] | None:
+    def _compute_matrix(
+        self, span: StreamSpan, cut: _BlockRange, parts: TokenJacobian | None
+    ) -> tuple[TokenJacobian, float] | None:
         """The Jacobian and how far off it may be; None where it is too large to be held."""
         if span.width > WIDEST or span.width**3 * span.end.rows > MOST_WORK:
             return None
         if parts is not None and parts.is_whole:
-            return parts, disagreement(span, parts.jacobian)
+            return parts, estimate_disagreement(span, parts.jacobian)
         if cut.span == "stack":
             return None
-        leaves, returns = span.isolation()
+        leaves, returns = span.test_isolation()
         if not (leaves or returns):
-            alone = self._alone(span, cut)
+            alone = self._compute_from_copies(span, cut)
             if alone is not None:
                 return alone
-        return Path(span.dense(), leaves, returns), 0.0
+        return TokenJacobian(span.dense_jacobian(), leaves, returns), 0.0
 
-    def _alone(self, span: Span, cut: _Cut) -> tuple[Path, float] | None:
+    def _compute_from_copies(
+        self, span: StreamSpan, cut: _BlockRange
+    ) -> tuple[TokenJacobian, float] | None:
         """From copies of the token, where their Jacobian proves to be that of the span."""
         ends = self.copies[cut.first : cut.last + 1]
         if not ends or isinstance(ends[0], str) or isinstance(ends[-1], str):
             return None
-        found = jacobian(ends[0], ends[-1])
+        found = jacobian_from_copies(ends[0], ends[-1])
         if found is None:
             return None
-        off = disagreement(span, found)
+        off = estimate_disagreement(span, found)
         rms = float(found.square().mean(0).sum().sqrt())
-        return (Path(found, False, False), off) if off < _NEAR * rms else None
+        return (TokenJacobian(found, False, False), off) if off < _NEAR * rms else None
 
-    def _place(self, cut: _Cut, span: Span) -> Place:
+    def _describe_site(self, cut: _BlockRange, span: StreamSpan) -> BlockSite:
         adds = self.stack.adds
         links = [link.norms for link in self.stack.chain.links[cut.first + 1 : cut.last + 1]]
         if cut.last == len(adds):
@@ -236,12 +250,12 @@ class _Stack:
             is_scaled = facts.skip_factors or facts.is_interpolation or facts.add.node.op == "lerp"
             is_plain = is_plain and not is_scaled
         sequence, position = span.end.token
-        return Place(
+        return BlockSite(
             span=cut.span,
-            token=Position(
+            token=TokenPosition(
                 sequence=self.start.sequence + sequence, position=self.start.position + position
             ),
             layer=cut.layer,
-            zeros=structural_zeros(norms, self.taps.learned, span.dtype),
+            zeros=count_structural_zeros(norms, self.edges.learned, span.dtype),
             is_plain=is_plain,
         )

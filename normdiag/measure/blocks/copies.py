@@ -16,15 +16,15 @@ from torch import Tensor, nn
 
 from normdiag.errors import RunError
 from normdiag.inputs.batch import Batch
-from normdiag.measure.blocks.points import Point, points_of
-from normdiag.measure.passes.gradient_edges import Taps, tapped_again
-from normdiag.structure.residuals import DetectedAdd
+from normdiag.measure.blocks.points import StreamPoint, find_stream_points
+from normdiag.measure.passes.gradient_edges import GradientEdges, record_next_gradient_edges
+from normdiag.structure.residual_adds import DetectedAdd
 
 COPIES = 32
 
 
 @dataclass(slots=True)
-class Sums:
+class AddOutputs:
     """Listens to a forward: every add's sum, in order."""
 
     adds: list[tuple[DetectedAdd, Tensor]] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Sums:
 
 
 @dataclass(slots=True)
-class _Planting:
+class _OutputOverwriter:
     """Overwrites the sums of adds, below autograd: the graph is the same, its values are not."""
 
     rows: dict[tuple[str, str, int], Tensor]
@@ -42,50 +42,52 @@ class _Planting:
     _numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __call__(self, add: DetectedAdd, total: Tensor) -> None:
-        place = _place(add)
+        place = _add_location(add)
         row = self.rows.pop((*place, self._numbers[place]), None)
         self._numbers[place] += 1
         if row is not None and total.shape[-1:] == row.shape:
             total.copy_(row)
 
 
-def _place(add: DetectedAdd) -> tuple[str, str]:
+def _add_location(add: DetectedAdd) -> tuple[str, str]:
     return add.node.op, add.node.frame.path
 
 
-def copied(model: nn.Module, batch: Batch, taps: Taps, sums: Sums) -> dict[str, list[Point | str]]:
+def run_copies(
+    model: nn.Module, batch: Batch, edges: GradientEdges, sums: AddOutputs
+) -> dict[str, list[StreamPoint | str]]:
     """Per stack its points in a forward of copies of the last token; none where it goes otherwise.
 
-    To be called inside `tapped`, of whose forward on `batch`, one sequence of tokens, `taps` and
+    To be called inside `record_gradient_edges`, of whose forward on `batch`, one sequence of tokens, `edges` and
     `sums` are.
     """
     tokens: dict[DetectedAdd, int] = {}
-    for stack in taps.stacks:
-        for facts, point in zip(stack.adds, points_of(taps, stack), strict=False):
-            if isinstance(point, Point) and point.axis == -1:
+    for stack in edges.stacks:
+        for facts, point in zip(stack.adds, find_stream_points(edges, stack), strict=False):
+            if isinstance(point, StreamPoint) and point.axis == -1:
                 tokens[facts.add] = point.row
     rows = {}
     numbers: Counter[tuple[str, str]] = Counter()
     for add, total in sums.adds:
-        place = _place(add)
+        place = _add_location(add)
         if add in tokens:
             rows[*place, numbers[place]] = total.reshape(-1, total.shape[-1])[tokens[add]]
         numbers[place] += 1
-    planting = _Planting(rows)
+    planting = _OutputOverwriter(rows)
     try:
-        again = tapped_again(model, _copies(batch), planting)
+        again = record_next_gradient_edges(model, _copy_last_token(batch), planting)
     except RunError:
         return {}
     if planting.rows:  # adds that did not run this time
         return {}
     return {
-        name: points_of(again, stack)
+        name: find_stream_points(again, stack)
         for name, stack in again.sites.stacks.items()
-        if name in taps.sites.stacks and len(stack.adds) == len(taps.sites.stacks[name].adds)
+        if name in edges.sites.stacks and len(stack.adds) == len(edges.sites.stacks[name].adds)
     }
 
 
-def jacobian(start: Point, end: Point) -> Tensor | None:
+def jacobian_from_copies(start: StreamPoint, end: StreamPoint) -> Tensor | None:
     """dy/dx of a span that keeps tokens apart, between two points of copies, in float64."""
     if not start.rows == end.rows == COPIES or start.width != end.width:
         return None
@@ -94,12 +96,12 @@ def jacobian(start: Point, end: Point) -> Tensor | None:
         vectors = torch.zeros(COPIES, end.width, dtype=end.dtype, device=end.device)
         vectors[: len(chunk)] = chunk
         ends = (end.edge, start.edge)
-        pulled = torch.autograd.grad(*ends, end.spread(vectors), retain_graph=True)[0]
-        parts.append(start.flat(pulled)[: len(chunk)].double())
+        pulled = torch.autograd.grad(*ends, end.arrange_rows(vectors), retain_graph=True)[0]
+        parts.append(start.flatten_rows(pulled)[: len(chunk)].double())
     return torch.cat(parts)
 
 
-def _copies(batch: Batch) -> Batch:
+def _copy_last_token(batch: Batch) -> Batch:
     """Many sequences of one token: which one does not matter, its values will be overwritten."""
 
     def many(value: Any) -> Any:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class TokenJacobian:
     """dy/dx at one token, and which other tokens have a part in it."""
 
     jacobian: Tensor
@@ -20,14 +20,16 @@ class Path:
     """False for a product that misses the ways which leave the token and come back to it."""
 
 
-def after(early: Path | None, late: Path | None) -> Path | None:
+def compose_jacobians(
+    early: TokenJacobian | None, late: TokenJacobian | None
+) -> TokenJacobian | None:
     """The ways through `early`, then `late`, that stay at the token; None where one is not known.
 
     In a causal model no way leaves the last token, in an MLP none leaves any: nothing is missed.
     """
     if early is None or late is None:
         return None
-    return Path(
+    return TokenJacobian(
         late.jacobian @ early.jacobian,
         early.leaves or late.leaves,
         early.returns or late.returns,

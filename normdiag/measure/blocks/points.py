@@ -10,14 +10,14 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from normdiag.graph import Node
-from normdiag.measure.passes.gradient_edges import Taps
+from normdiag.measure.passes.gradient_edges import GradientEdges
 from normdiag.measure.statistics.rows import TokenLayout, Tokens
-from normdiag.structure.attachments import AddStructure, StackStructure
-from normdiag.structure.features import feature_axis
+from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.stack_structure import AddStructure, StackStructure
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class StreamPoint:
     """One value of the stream, seen at one of its tokens."""
 
     edge: GradientEdge
@@ -39,7 +39,7 @@ class Point:
     def rows(self) -> int:
         return prod(self.shape) // self.width
 
-    def put(self, vectors: torch.Tensor) -> torch.Tensor:
+    def place_at_token(self, vectors: torch.Tensor) -> torch.Tensor:
         """(n, *shape): each of `vectors` (n, width) at the token, zero elsewhere."""
         rows = torch.zeros(
             len(vectors), self.rows, self.width, dtype=self.dtype, device=self.device
@@ -48,34 +48,34 @@ class Point:
         lead = [size for i, size in enumerate(self.shape) if i != self.axis + len(self.shape)]
         return rows.reshape(len(vectors), *lead, self.width).movedim(-1, self.axis)
 
-    def spread(self, rows: torch.Tensor) -> torch.Tensor:
+    def arrange_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """(*shape): (rows, width) as they lie in the value."""
         lead = [size for i, size in enumerate(self.shape) if i != self.axis + len(self.shape)]
         return rows.reshape(*lead, self.width).movedim(-1, self.axis)
 
-    def flat(self, value: torch.Tensor) -> torch.Tensor:
+    def flatten_rows(self, value: torch.Tensor) -> torch.Tensor:
         """(rows, width): the inverse."""
         return value.movedim(self.axis, -1).reshape(self.rows, self.width)
 
-    def at(self, values: torch.Tensor) -> torch.Tensor:
+    def select_token(self, values: torch.Tensor) -> torch.Tensor:
         """(n, width): the token's of `values` (n, *shape)."""
         return values.movedim(self.axis, -1).reshape(len(values), -1, self.width)[:, self.row]
 
 
-def points_of(taps: Taps, stack: StackStructure) -> list[Point | str]:
+def find_stream_points(edges: GradientEdges, stack: StackStructure) -> list[StreamPoint | str]:
     """Before every add what its skip operand is a copy of, and the end; or why there is none.
 
     Where a norm stands on the stream after the last add, the end is what comes out of it.
     """
-    points = [_point(taps, taps.stream(f.add), f) for f in stack.adds]
+    points = [_find_point(edges, edges.stream_node(f.add), f) for f in stack.adds]
     last = stack.adds[-1]
     closing = last.stream_norms[-1:]
     end = (closing[0].output or closing[0].node) if closing else last.add.node
-    return [*points, _point(taps, end, last)]
+    return [*points, _find_point(edges, end, last)]
 
 
-def _point(taps: Taps, node: Node, facts: AddStructure) -> Point | str:
-    edge = taps.edge(node)
+def _find_point(edges: GradientEdges, node: Node, facts: AddStructure) -> StreamPoint | str:
+    edge = edges.find_edge(node)
     if edge is None:
         return "autograd does not follow the stream there"
     if facts.add.is_mixed:
@@ -85,22 +85,22 @@ def _point(taps: Taps, node: Node, facts: AddStructure) -> Point | str:
         axis = -1
     if node.shape[axis] != facts.add.node.shape[axis]:
         return "the features change places there"
-    layout: TokenLayout = taps.layouts.of(node)
+    layout: TokenLayout = edges.layouts.layout_of(node)
     lead = tuple(size for i, size in enumerate(node.shape) if i != axis + len(node.shape))
-    found = _last_token(layout.tokens(lead), prod(lead))
+    found = _last_token(layout.site_tokens(lead), prod(lead))
     if found is None:
         return "which token is which is not known there"
     row, token = found
     known = edge.node._input_metadata[edge.output_nr]
-    return Point(edge, node.shape, axis, row, token, known.dtype, known.device)
+    return StreamPoint(edge, node.shape, axis, row, token, known.dtype, known.device)
 
 
 def _last_token(tokens: Tokens, rows: int) -> tuple[int, tuple[int, int]] | None:
     """Row, sequence and position of the first sequence's last token."""
-    if tokens.per_token != 1 or rows == 0:
+    if tokens.rows_per_token != 1 or rows == 0:
         return None
     real = np.arange(rows) if tokens.valid is None else tokens.valid.cpu().numpy()
-    sequence, position = tokens.places(real)
+    sequence, position = tokens.token_places(real)
     own = np.flatnonzero(sequence == sequence.min()) if len(real) else real
     if not len(own):
         return None

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from normdiag.measure.blocks.points import Point
-from normdiag.measure.passes.gradient_edges import Taps
+from normdiag.measure.blocks.points import StreamPoint
+from normdiag.measure.passes.gradient_edges import GradientEdges
 from normdiag.numerics.operators import LinearOperator
-from normdiag.structure.residuals import DetectedAdd
+from normdiag.structure.residual_adds import DetectedAdd
 
 _CHUNK_ELEMENTS = 1 << 19
 """Of one batch of gradients: larger ones fall out of the cache."""
@@ -19,11 +19,11 @@ _FEWEST, _MOST = 8, 128
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class StreamSpan:
     """From one value of the stream to a later one, at one token of both: J = dy/dx, square."""
 
-    start: Point
-    end: Point
+    start: StreamPoint
+    end: StreamPoint
 
     @property
     def width(self) -> int:
@@ -34,51 +34,55 @@ class Span:
         """The less precise one of the two ends."""
         return max(self.start.dtype, self.end.dtype, key=lambda d: torch.finfo(d).eps)
 
-    def pull(self, vectors: Tensor) -> Tensor:
+    def pull_back(self, vectors: Tensor) -> Tensor:
         """w'J of every row w of `vectors`, in float64. Shape (n, width)."""
-        return self.start.at(self._gradients(self.end.put(vectors))).double()
+        return self.start.select_token(
+            self._batched_gradients(self.end.place_at_token(vectors))
+        ).double()
 
-    def isolation(self) -> tuple[bool, bool]:
+    def test_isolation(self) -> tuple[bool, bool]:
         """Whether the token at the start reaches other tokens at the end, and they reach it there.
 
         Both are read off random vectors: what is exactly zero for them is so for all.
         """
         ends, generator = self.end, torch.Generator().manual_seed(0)
         weights = torch.randn(2, *ends.shape, generator=generator).to(ends.device, ends.dtype)
-        weights[0] -= ends.put(ends.at(weights[:1]))[0]  # the others alone
-        weights[1] = ends.put(ends.at(weights[1:]))[0]  # the token alone
-        both = self._gradients(weights)
+        weights[0] -= ends.place_at_token(ends.select_token(weights[:1]))[0]  # the others alone
+        weights[1] = ends.place_at_token(ends.select_token(weights[1:]))[0]  # the token alone
+        both = self._batched_gradients(weights)
         to_others, to_token = both[:1], both[1:]
-        own = self.start.at(to_token)
-        leaves = bool(self.start.at(to_others).any())
+        own = self.start.select_token(to_token)
+        leaves = bool(self.start.select_token(to_others).any())
         returns = int(torch.count_nonzero(to_token)) > int(torch.count_nonzero(own))
         return leaves, returns
 
-    def dense(self) -> Tensor:
+    def dense_jacobian(self) -> Tensor:
         """J itself, in float64: as many vector-Jacobian products as the stream has features."""
         size = _CHUNK_ELEMENTS // max(1, self.width * self.end.rows)
         basis = torch.eye(self.width, device=self.end.device)
         chunks = torch.split(basis, min(max(size, _FEWEST), _MOST))
-        return torch.cat([self.pull(chunk) for chunk in chunks])
+        return torch.cat([self.pull_back(chunk) for chunk in chunks])
 
-    def operator(self) -> LinearOperator:
+    def linear_operator(self) -> LinearOperator:
         """J as products: J'w by one backward; Jv as the derivative of the linear map w -> J'w."""
-        w = self.end.put(torch.zeros(1, self.width))[0].requires_grad_(True)
+        w = self.end.place_at_token(torch.zeros(1, self.width))[0].requires_grad_(True)
         pulled = torch.autograd.grad(
             self.end.edge, self.start.edge, w, create_graph=True, allow_unused=True
         )[0]
 
         def matvec(v: Tensor) -> Tensor:
-            pushed = torch.autograd.grad(pulled, w, self.start.put(v[None])[0], retain_graph=True)
-            return self.end.at(pushed[0][None])[0].double()
+            pushed = torch.autograd.grad(
+                pulled, w, self.start.place_at_token(v[None])[0], retain_graph=True
+            )
+            return self.end.select_token(pushed[0][None])[0].double()
 
         def rmatvec(v: Tensor) -> Tensor:
-            return self.pull(v[None])[0]
+            return self.pull_back(v[None])[0]
 
         size, device = self.width, self.end.device
         return LinearOperator(size, size, matvec, rmatvec, torch.float64, device)
 
-    def _gradients(self, batch: Tensor) -> Tensor:
+    def _batched_gradients(self, batch: Tensor) -> Tensor:
         ends = (self.end.edge, self.start.edge)
         if len(batch) == 1:
             return torch.autograd.grad(*ends, batch[0], retain_graph=True)[0][None]
@@ -94,14 +98,14 @@ class Span:
             return torch.stack(singly)
 
 
-def is_followed(taps: Taps, add: DetectedAdd) -> bool:
+def is_followed(edges: GradientEdges, add: DetectedAdd) -> bool:
     """Whether a derivative comes back through every branch of `add` to what the branch reads.
 
     Where a kernel has none, or autograd is off inside, the skip path alone would be differentiated.
     """
-    root = taps.edge(add.root)
+    root = edges.find_edge(add.root)
     for branch in add.branches:
-        edge = taps.edge(branch)
+        edge = edges.find_edge(branch)
         if root is None or edge is None:
             return False
         known = edge.node._input_metadata[edge.output_nr]

@@ -45,7 +45,10 @@ class Snapshot:
         self.batches = batches
         self.adds = {name: _join_samples(samples) for name, samples in assembly.add_samples.items()}
         for norm, name in assembly.sites.norms.items():
-            gain, bias = assembly.learned.gain_vector(norm), assembly.learned.bias_vector(norm)
+            gain, bias = (
+                assembly.learned_values.gain_vector(norm),
+                assembly.learned_values.bias_vector(norm),
+            )
             if gain is not None:
                 self.gains[name] = gain
             if bias is not None:

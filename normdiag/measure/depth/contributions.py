@@ -9,25 +9,25 @@ import torch
 
 from normdiag.evidence.stream import Contribution
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import AddRecord
-from normdiag.structure.attachments import StackStructure
-from normdiag.structure.residuals import DetectedAdd
+from normdiag.measure.passes.records import AddRecord
+from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.stack_structure import StackStructure
 
 BALANCE = 0.05
 """How far the signed shares may sum up to other than 1: what low precision rounds away."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class Attribution:
     """The books of one stack: what it starts from, and what every add wrote, in order."""
 
     start: Contribution
     writes: tuple[Contribution, ...]
 
 
-def ledger(
+def attribute_stream(
     stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
-) -> Ledger | None:
+) -> Attribution | None:
     """x_L = a_1 .. a_L x_0 + sum over j of a_(j+1) .. a_L u_j, with a the scales of the skips.
 
     None where that is not so: a norm or another stack's add stands on the stream, an add did not
@@ -35,9 +35,9 @@ def ledger(
     """
     kept = [records[add] for add in stack.chain.adds if add in records]
     inner = stack.chain.links[1:]
-    if len(kept) < len(stack.chain.adds) or not _same_tokens(kept):
+    if len(kept) < len(stack.chain.adds) or not _have_same_tokens(kept):
         return None
-    if any(link.norms or link.foreign for link in inner):
+    if any(link.norms or link.passed_adds for link in inner):
         return None
     scales = [learned.scale_vector(link.factors) for link in inner]
     width = kept[-1].out_rows.shape[-1]
@@ -50,12 +50,12 @@ def ledger(
                 return None
             later = later * scale
     parts.append(later * kept[0].skip_rows.detach().double().cpu())
-    return _shares(parts[::-1], kept[-1])
+    return _compute_shares(parts[::-1], kept[-1])
 
 
-def _shares(parts: Sequence[torch.Tensor], last: AddRecord) -> Ledger | None:
+def _compute_shares(parts: Sequence[torch.Tensor], last: AddRecord) -> Attribution | None:
     """`parts`: (tokens, features) each, the start first. A first token is left out if it can be."""
-    _, position = last.tokens.places(last.rows.cpu().numpy())
+    _, position = last.tokens.token_places(last.rows.cpu().numpy())
     later = torch.from_numpy(position > position.min()) if position.size else torch.empty(0)
     keep = later if bool(later.any()) else slice(None)
     end = last.out_rows.detach().double().cpu()[keep]
@@ -69,10 +69,10 @@ def _shares(parts: Sequence[torch.Tensor], last: AddRecord) -> Ledger | None:
         Contribution(signed=float(s), energy=float(e), tokens=len(end))
         for s, e in zip(signed, energy, strict=True)
     )
-    return Ledger(start, tuple(writes))
+    return Attribution(start, tuple(writes))
 
 
-def _same_tokens(records: Sequence[AddRecord]) -> bool:
+def _have_same_tokens(records: Sequence[AddRecord]) -> bool:
     last = records[-1]
     return all(
         record.axis == last.axis

@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from normdiag.capture.scopes import plain_path
-from normdiag.structure.attachments import StackStructure
+from normdiag.structure.stack_structure import StackStructure
 
 _SAMPLE = 64
 
 Parameters = dict[str, torch.Tensor]
 
 
-def duplicate_layers(
+def find_duplicate_layers(
     model: nn.Module, stacks: Mapping[str, StackStructure]
 ) -> dict[str, tuple[tuple[int, ...], ...]]:
     """Stack id -> groups of equal layers, for stacks of several modules with weights.
@@ -34,7 +34,7 @@ def duplicate_layers(
             if is_here and any(map(_is_drawn, own.values())) and not _is_shared(own, layers):
                 layers[number] = own
         if len(layers) > 1:
-            found[name] = _groups(layers)
+            found[name] = _group_equal_layers(layers)
     return found
 
 
@@ -42,7 +42,7 @@ def _is_drawn(parameter: torch.Tensor) -> bool:
     """A weight of more than one value. Gains of ones are alike in any two layers."""
     if parameter.dim() < 2 or not parameter.numel():
         return False
-    sample = _sampled(parameter)
+    sample = _sample_values(parameter)
     return bool((sample != sample[0]).any())
 
 
@@ -51,10 +51,10 @@ def _is_shared(own: Parameters, layers: Mapping[int, Parameters]) -> bool:
     return any(drawn & {p.data_ptr() for p in other.values()} for other in layers.values())
 
 
-def _groups(layers: Mapping[int, Parameters]) -> tuple[tuple[int, ...], ...]:
+def _group_equal_layers(layers: Mapping[int, Parameters]) -> tuple[tuple[int, ...], ...]:
     alike: dict[Hashable, list[int]] = defaultdict(list)
     for number, own in layers.items():
-        alike[_print(own)].append(number)
+        alike[_fingerprint_layer(own)].append(number)
     groups: list[list[int]] = []
     for numbers in alike.values():
         equal: list[list[int]] = []
@@ -68,14 +68,15 @@ def _groups(layers: Mapping[int, Parameters]) -> tuple[tuple[int, ...], ...]:
     return tuple(sorted(tuple(group) for group in groups))
 
 
-def _print(own: Parameters) -> Hashable:
+def _fingerprint_layer(own: Parameters) -> Hashable:
     """Of a few values of each: what differs here is not equal."""
     return tuple(
-        (name, p.shape, p.dtype, tuple(_sampled(p).tolist())) for name, p in sorted(own.items())
+        (name, p.shape, p.dtype, tuple(_sample_values(p).tolist()))
+        for name, p in sorted(own.items())
     )
 
 
-def _sampled(parameter: torch.Tensor) -> torch.Tensor:
+def _sample_values(parameter: torch.Tensor) -> torch.Tensor:
     flat = parameter.detach().reshape(-1)
     return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE]
 

@@ -1,7 +1,7 @@
-"""The beginning of the first sequence, with every residual add's rows of the same tokens kept.
+"""A forward of the first sequence's first tokens that keeps these rows of every residual add.
 
-What relates adds that lie far apart (a write to the stream's end, a layer's output to its input)
-needs them together, which one pass over all tokens cannot keep.
+What relates adds that lie far apart (a write to the end of the stream, the output of a layer to its
+input) needs their rows together, and one pass over all tokens cannot keep them.
 """
 
 from __future__ import annotations
@@ -10,22 +10,24 @@ from torch import nn
 
 from normdiag.errors import RunError
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.truncation import shortened
-from normdiag.measure.passes.forward import Sampling, run
-from normdiag.measure.passes.observer import Wanted
-from normdiag.measure.sites.assembly import Assembly
+from normdiag.inputs.truncation import truncate_batch
+from normdiag.measure.passes.forward import ForwardPass, RowSampling, run_forward
+from normdiag.measure.passes.site_observer import MeasuredQuantities
 
 POSITIONS = 64
+ROWS_ALONE = MeasuredQuantities(stream=False, norms=False, peaks=False)
 
 
-def first_sequence(model: nn.Module, batch: Batch) -> Assembly:
-    """One short pass. Its sites have the ids that those of a whole pass have.
+def run_first_sequence(
+    model: nn.Module, batch: Batch, quantities: MeasuredQuantities = ROWS_ALONE
+) -> ForwardPass:
+    """Run the first tokens of the first sequence. The sites have the ids of a whole pass.
 
-    A model that takes no other length than the batch's is given the batch.
+    A model that takes no other length than the batch's runs the whole batch.
     """
-    wanted, sampling = Wanted(stream=True, norms=False), Sampling(first=POSITIONS)
-    short = shortened(batch, POSITIONS)
+    sampling = RowSampling(first_positions=POSITIONS)
+    short = truncate_batch(batch, POSITIONS)
     try:
-        return Assembly.of(run(model, short, wanted, sampling), short.rows)
+        return run_forward(model, short, quantities, sampling)
     except RunError:
-        return Assembly.of(run(model, batch, wanted, sampling), batch.rows)
+        return run_forward(model, batch, quantities, sampling)

@@ -6,40 +6,44 @@ from collections.abc import Iterator, Mapping
 
 import torch
 
+from normdiag.evidence.architecture import layer_id
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import AddRecord
+from normdiag.measure.passes.records import AddRecord
 from normdiag.measure.sites.replay import apply_norm
-from normdiag.structure.attachments import StackStructure
-from normdiag.structure.residuals import DetectedAdd
+from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.stack_structure import StackStructure
 
 
-def layer_measurements(
-    name: str, stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
+def measure_layers(
+    name: str,
+    stack: StackStructure,
+    records: Mapping[DetectedAdd, AddRecord],
+    learned: LearnedValues,
 ) -> dict[str, LayerMeasurement]:
     """By "<stack>/layer#k"."""
     found = {}
-    for layer, tokens, before, after in _layers(stack, records, learned):
-        influence, angular = _turn(before, after)
-        effective, stable = _ranks(after[tokens])
-        found[f"{name}/layer#{layer}"] = LayerMeasurement(
+    for layer, tokens, before, after in _iterate_layers(stack, records, learned):
+        influence, angular = _compute_rotation(before, after)
+        effective, stable = _compute_ranks(after[tokens])
+        found[layer_id(name, layer)] = LayerMeasurement(
             stack=name,
             layer=layer,
             tokens=after.shape[0],
-            influence=influence,
-            angular=angular,
+            block_influence=influence,
+            angular_distance=angular,
             effective_rank=effective,
             stable_rank=stable,
         )
     return found
 
 
-def _layers(
+def _iterate_layers(
     stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Layer, which rows are no first token, x_in and x_out in float64; of layers with tokens."""
     kept = [records.get(add) for add in stack.chain.adds]
-    of_add = stack.layers.of_add
+    of_add = stack.layers.layer_of_add
     starts = [i for i, layer in enumerate(of_add) if i == 0 or layer != of_add[i - 1]]
     for start, end in zip(starts, [*starts[1:], None], strict=True):
         first = kept[start]
@@ -47,19 +51,21 @@ def _layers(
         if first is None or last is None or not torch.equal(first.rows, last.rows):
             continue
         before, after = (
-            _rows(first.skip_rows),
-            _rows(last.out_rows if end is None else last.skip_rows),
+            _to_float64(first.skip_rows),
+            _to_float64(last.out_rows if end is None else last.skip_rows),
         )
         if end is None:
             for norm in stack.adds[-1].stream_norms:
                 normed = apply_norm(norm, after, learned)
                 after = after if normed is None else normed
         if before.shape == after.shape and before.shape[0]:
-            _, position = first.tokens.places(first.rows.cpu().numpy())
+            _, position = first.tokens.token_places(first.rows.cpu().numpy())
             yield of_add[start], torch.from_numpy(position > position.min()), before, after
 
 
-def _turn(before: torch.Tensor, after: torch.Tensor) -> tuple[float | None, float | None]:
+def _compute_rotation(
+    before: torch.Tensor, after: torch.Tensor
+) -> tuple[float | None, float | None]:
     """Block influence and angular distance, means over tokens.
 
     The angle is taken between unit vectors by its half chord: an arccos would lose small ones.
@@ -73,7 +79,7 @@ def _turn(before: torch.Tensor, after: torch.Tensor) -> tuple[float | None, floa
     return float((2 * half.square()).mean()), float(angle.mean() / torch.pi)
 
 
-def _ranks(matrix: torch.Tensor) -> tuple[float | None, float | None]:
+def _compute_ranks(matrix: torch.Tensor) -> tuple[float | None, float | None]:
     """Effective and stable rank of (tokens, features), by its smaller Gram matrix."""
     if matrix.shape[0] < 2 or not bool(torch.isfinite(matrix).all()):
         return None, None
@@ -88,5 +94,5 @@ def _ranks(matrix: torch.Tensor) -> tuple[float | None, float | None]:
     return float(entropy.exp()), float(squares.sum() / squares[-1])
 
 
-def _rows(kept: torch.Tensor) -> torch.Tensor:
+def _to_float64(kept: torch.Tensor) -> torch.Tensor:
     return kept.detach().double().cpu()

@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import nn
 
-from normdiag.evidence.gradients import Clipping, Gradients, Loss, NormGradient, Trend
+from normdiag.evidence.gradients import Clipping, Gradients, GradientTrend, Loss, NormGradient
 from normdiag.measure.gradients.loss import NoLossError
 from normdiag.measure.gradients.objectives import Objective
-from normdiag.measure.passes.gradient_edges import AddTap, Taps, tapped
+from normdiag.measure.passes.gradient_edges import AddEdges, GradientEdges, record_gradient_edges
 from normdiag.measure.statistics.rows import to_rows
-from normdiag.structure.attachments import StackStructure
-from normdiag.structure.describe import SiteMap
-from normdiag.structure.parameter_groups import parameter_behind, parameter_groups
+from normdiag.structure.build_architecture import SiteMap
+from normdiag.structure.parameter_groups import group_parameters, single_parameter_name
+from normdiag.structure.stack_structure import StackStructure
 
 _COPIED = 1 << 19
 """Elements that are copied to float64 at a time."""
@@ -31,28 +31,28 @@ _HALF_SCALE = 1024.0
 as they would in training without it."""
 
 
-def gradients(model: nn.Module, objective: Objective, clip: float) -> Gradients:
+def compute_gradients(model: nn.Module, objective: Objective, clip: float) -> Gradients:
     """The gradient of `objective` at every residual add and, by group, at the parameters.
 
     `clip` is the global norm at which a training would clip. The model's own `.grad` stay as they
     are. Raises NoLossError where autograd does not reach the loss, RunError where forward fails.
     """
-    with tapped(model, objective.batch) as taps:
-        loss, tokens = objective.of(taps.output)
+    with record_gradient_edges(model, objective.batch) as edges:
+        loss, tokens = objective.compute_loss(edges.output)
         if not loss.requires_grad:
             raise NoLossError("autograd does not follow the forward to its output")
-        received = _backward(model, taps, loss)
+        received = _run_backward(model, edges, loss)
         if not received.parameters:
             raise NoLossError(
                 "no gradient arrives at a parameter: what lies between has no derivative"
             )
-        groups = parameter_groups(taps.graph, taps.sites.stacks, received.parameters)
-        total, shares = _shares(received.parameters, groups)
+        groups = group_parameters(edges.graph, edges.sites.stacks, received.parameters)
+        total, shares = _group_shares(received.parameters, groups)
         stacks = {
-            name: _along(stack, taps.sites, received.stream)
-            for name, stack in taps.sites.stacks.items()
+            name: _norms_by_depth(stack, edges.sites, received.stream)
+            for name, stack in edges.sites.stacks.items()
         }
-        ratios = {name: _ratio(norms) for name, norms in stacks.items() if norms}
+        ratios = {name: _last_over_first(norms) for name, norms in stacks.items() if norms}
         longest = max(stacks, key=lambda name: len(stacks[name]), default=None)
         return Gradients(
             loss=Loss(
@@ -64,33 +64,33 @@ def gradients(model: nn.Module, objective: Objective, clip: float) -> Gradients:
             stream=received.stream,
             ratio_last_first=None if longest is None else ratios.get(longest),
             ratios={name: ratio for name, ratio in ratios.items() if ratio is not None},
-            trends=_trends(stacks, taps.sites.stacks),
+            trends=_fit_trends(stacks, edges.sites.stacks),
             groups=shares,
             global_norm=total,
-            clipping=None if total is None else _clipping(total, shares, clip),
-            norms=_of_norms(taps.sites, received.parameters),
+            clipping=None if total is None else _describe_clipping(total, shares, clip),
+            norms=_norm_gradients(edges.sites, received.parameters),
         )
 
 
 @dataclass(slots=True)
-class _Received:
+class _GradientNorms:
     """L2 norms of the gradients that arrived, by id of the add and by name of the parameter."""
 
     stream: dict[str, float] = field(default_factory=dict)
     parameters: dict[str, float] = field(default_factory=dict)
 
 
-def _backward(model: nn.Module, taps: Taps, loss: torch.Tensor) -> _Received:
+def _run_backward(model: nn.Module, edges: GradientEdges, loss: torch.Tensor) -> _GradientNorms:
     """Run the backward pass. What the loss does not depend on receives 0."""
     halves = any(p.dtype == torch.float16 for p in model.parameters())
     scale = _HALF_SCALE if halves else 1.0
-    received = _Received()
+    received = _GradientNorms()
     handles = []
-    for name, tap in taps.adds.items():
-        if tap.out is not None:
+    for name, add_edges in edges.adds.items():
+        if add_edges.out is not None:
             received.stream[name] = 0.0
-            hook = _stream_hook(name, tap, received.stream, scale)
-            handles.append(tap.out.node.register_prehook(hook))
+            hook = _stream_hook(name, add_edges, received.stream, scale)
+            handles.append(add_edges.out.node.register_prehook(hook))
     asked = {name: p for name, p in model.named_parameters() if p.requires_grad}
     if not asked:
         raise NoLossError("the model has no parameter of floating point that can be differentiated")
@@ -107,18 +107,18 @@ def _backward(model: nn.Module, taps: Taps, loss: torch.Tensor) -> _Received:
 
 
 def _stream_hook(
-    name: str, tap: AddTap, into: dict[str, float], scale: float
+    name: str, add_edges: AddEdges, into: dict[str, float], scale: float
 ) -> Callable[[Sequence[Any]], None]:
     """Root of the mean over real tokens of ||dL/dy||^2."""
-    place = 0 if tap.out is None else tap.out.output_nr
+    place = 0 if add_edges.out is None else add_edges.out.output_nr
 
     def arrived(gradients: Sequence[Any]) -> None:
         gradient = gradients[place]
         if gradient is None:
             return
-        rows = to_rows(gradient, (tap.axis,))
-        rows = rows if tap.tokens.valid is None else rows[tap.tokens.valid]
-        into[name] = length(rows) / scale / math.sqrt(max(rows.shape[0], 1))
+        rows = to_rows(gradient, (add_edges.axis,))
+        rows = rows if add_edges.tokens.valid is None else rows[add_edges.tokens.valid]
+        into[name] = l2_norm(rows) / scale / math.sqrt(max(rows.shape[0], 1))
 
     return arrived
 
@@ -132,22 +132,22 @@ def _parameter_hook(
         if gradient is None:  # an operation behind it has no derivative
             return None
         if gradient.is_sparse:
-            into[name] = length(gradient.coalesce().values()) / scale
+            into[name] = l2_norm(gradient.coalesce().values()) / scale
             return None
-        into[name] = length(gradient) / scale
+        into[name] = l2_norm(gradient) / scale
         return gradient.new_zeros(()).expand_as(gradient)
 
     return arrived
 
 
-def length(values: torch.Tensor) -> float:
+def l2_norm(values: torch.Tensor) -> float:
     """The L2 norm, in float64 a few rows at a time: a copy of a whole table would be large."""
     rows = values.detach().reshape(1) if values.dim() == 0 else values.detach()
     parts = torch.split(rows, max(1, _COPIED * len(rows) // max(rows.numel(), 1)))
     return math.hypot(*(float(torch.linalg.vector_norm(p, dtype=torch.float64)) for p in parts))
 
 
-def _shares(
+def _group_shares(
     norms: Mapping[str, float], groups: Mapping[str, str]
 ) -> tuple[float | None, dict[str, float]]:
     """The global norm, and each group's share of its square."""
@@ -161,41 +161,43 @@ def _shares(
     return math.sqrt(total), shares
 
 
-def _clipping(total: float, shares: Mapping[str, float], clip: float) -> Clipping:
+def _describe_clipping(total: float, shares: Mapping[str, float], clip: float) -> Clipping:
     can_tell = math.isfinite(total) and total > 0
     return Clipping(
-        at=clip,
+        max_norm=clip,
         factor=1.0 if total <= clip else clip / total,
-        dominant=max(shares, key=lambda group: shares[group]) if can_tell else None,
+        dominant_group=max(shares, key=lambda group: shares[group]) if can_tell else None,
     )
 
 
-def _along(stack: StackStructure, sites: SiteMap, stream: Mapping[str, float]) -> dict[int, float]:
+def _norms_by_depth(
+    stack: StackStructure, sites: SiteMap, stream: Mapping[str, float]
+) -> dict[int, float]:
     """Depth of an add -> the gradient there."""
     ids = enumerate(sites.adds[facts.add] for facts in stack.adds)
     return {depth: stream[name] for depth, name in ids if name in stream}
 
 
-def _ratio(along: Mapping[int, float]) -> float | None:
+def _last_over_first(along: Mapping[int, float]) -> float | None:
     first, last = along[min(along)], along[max(along)]
     if first == 0.0:
         return math.inf if last > 0 else None
     return last / first
 
 
-def _trends(
+def _fit_trends(
     stacks: Mapping[str, Mapping[int, float]], facts: Mapping[str, StackStructure]
-) -> dict[str, Trend]:
+) -> dict[str, GradientTrend]:
     found = {}
     for name, along in stacks.items():
         per_layer = len(facts[name].adds) / facts[name].layers.count
-        trend = fit({depth / per_layer: norm for depth, norm in along.items()})
+        trend = fit_trend({depth / per_layer: norm for depth, norm in along.items()})
         if trend is not None:
             found[name] = trend
     return found
 
 
-def fit(along: Mapping[float, float]) -> Trend | None:
+def fit_trend(along: Mapping[float, float]) -> GradientTrend | None:
     """Least squares of log(norm) on depth; None where fewer than two norms have a logarithm."""
     usable = {at: norm for at, norm in along.items() if math.isfinite(norm) and norm > 0}
     if len(usable) < 2:
@@ -209,19 +211,19 @@ def fit(along: Mapping[float, float]) -> Trend | None:
     if len(usable) > 2:
         error = math.sqrt(float(residual @ residual) / (len(usable) - 2) / spread)
     rate = math.exp(slope)
-    return Trend(
+    return GradientTrend(
         rate=rate,
         rate_error=None if error is None else rate * error,
         total=math.exp(slope * float(at.max() - at.min())),
     )
 
 
-def _of_norms(sites: SiteMap, parameters: Mapping[str, float]) -> dict[str, NormGradient]:
+def _norm_gradients(sites: SiteMap, parameters: Mapping[str, float]) -> dict[str, NormGradient]:
     """Of the norms of which the gain or the bias is a parameter that got a gradient."""
     found = {}
     for norm, name in sites.norms.items():
-        gain = parameters.get(parameter_behind(norm.gains) or "")
-        bias = parameters.get(parameter_behind(norm.biases) or "")
+        gain = parameters.get(single_parameter_name(norm.gains) or "")
+        bias = parameters.get(single_parameter_name(norm.biases) or "")
         if gain is not None or bias is not None:
             found[name] = NormGradient(gain=gain, bias=bias)
     return found

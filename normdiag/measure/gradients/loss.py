@@ -16,13 +16,18 @@ from torch import nn
 from normdiag.errors import RunError
 from normdiag.graph import Graph
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.truncation import shortened
+from normdiag.inputs.truncation import truncate_batch
 from normdiag.measure.gradients import objectives
-from normdiag.measure.gradients.objectives import Choice, Objective
-from normdiag.measure.gradients.reads_ahead import given, outputs_of, reads_ahead, real_tokens
-from normdiag.measure.passes.gradient_edges import Taps, tapped
-from normdiag.structure.attachments import StackStructure
-from normdiag.structure.lookups import lookups, reads_a_source
+from normdiag.measure.gradients.objectives import LossSettings, Objective
+from normdiag.measure.gradients.reads_ahead import (
+    floating_outputs,
+    input_tensor,
+    reads_ahead,
+    real_tokens,
+)
+from normdiag.measure.passes.gradient_edges import GradientEdges, record_gradient_edges
+from normdiag.structure.stack_structure import StackStructure
+from normdiag.structure.token_lookups import find_token_lookups, has_cross_input
 
 _TRIED = 16
 """Tokens on which it is tried what the output depends on."""
@@ -47,39 +52,39 @@ class _Output:
     """Of the last stack; without one nothing tells a class from a feature."""
 
 
-def choose(model: nn.Module, batch: Batch, choice: Choice) -> Objective:
+def choose_objective(model: nn.Module, batch: Batch, choice: LossSettings) -> Objective:
     """The loss of `model` on `batch`, by what it does with the first few tokens of it.
 
     Raises NoLossError where autograd follows the forward to no output, RunError where it fails.
     """
-    tried = shortened(batch, _TRIED)
+    tried = truncate_batch(batch, _TRIED)
     try:
-        output = _look(model, tried)
+        output = _inspect_outputs(model, tried)
     except RunError:
         if tried is batch:
             raise
-        tried, output = batch, _look(model, batch)
+        tried, output = batch, _inspect_outputs(model, batch)
     which, shape = output.which, output.shape
     for name in output.scores:
         ahead = reads_ahead(model, tried, name, which)
         if not ahead:
             kind = "sequence-to-sequence" if output.has_source else "causal-lm"
             how = "tried" if ahead is False else _UNTRIED
-            return objectives.next_token(kind, batch, name, which, how)
+            return objectives.next_token_loss(kind, batch, name, which, how)
     if output.scores:
-        return objectives.masked(batch, output.scores[-1], which, choice)
+        return objectives.masked_token_loss(batch, output.scores[-1], which, choice)
     if all(size == 1 for size in shape):
-        return objectives.own(batch, which)
+        return objectives.own_loss(batch, which)
     if output.width and len(shape) in (2, 3) and shape[-1] not in (1, output.width):
-        return objectives.classes(batch, shape[-1], which, choice)
-    return objectives.projection(batch, which, choice)
+        return objectives.classification_loss(batch, shape[-1], which, choice)
+    return objectives.random_projection_loss(batch, which, choice)
 
 
-def _look(model: nn.Module, batch: Batch) -> _Output:
+def _inspect_outputs(model: nn.Module, batch: Batch) -> _Output:
     """Of several outputs, the first into which most of the adds flow; scores of tokens go first."""
-    with tapped(model, batch) as taps:
-        outputs = outputs_of(taps.output)
-        reach = {i: _reach(t, taps) for i, t in enumerate(outputs) if t.requires_grad}
+    with record_gradient_edges(model, batch) as edges:
+        outputs = floating_outputs(edges.output)
+        reach = {i: _count_reached_adds(t, edges) for i, t in enumerate(outputs) if t.requires_grad}
         if not reach:
             raise NoLossError(
                 "autograd does not follow the forward to its output"
@@ -87,18 +92,18 @@ def _look(model: nn.Module, batch: Batch) -> _Output:
                 else "the output holds no floating-point tensor"
             )
         best = [i for i, adds in reach.items() if adds == max(reach.values())]
-        scores = {i: _scores(batch, outputs[i], taps.graph) for i in best}
+        scores = {i: _scored_inputs(batch, outputs[i], edges.graph) for i in best}
         which = min(best, key=lambda i: (not scores[i], outputs[i].dim() < 2, i))
         return _Output(
             which=which,
             shape=tuple(outputs[which].shape),
             scores=scores[which],
-            has_source=reads_a_source(taps.graph, taps.stacks),
-            width=_width(taps.stacks),
+            has_source=has_cross_input(edges.graph, edges.stacks),
+            width=_last_stack_width(edges.stacks),
         )
 
 
-def _reach(output: torch.Tensor, taps: Taps) -> int:
+def _count_reached_adds(output: torch.Tensor, edges: GradientEdges) -> int:
     """How many residual adds autograd finds behind `output`."""
     seen = set()
     front = [output.grad_fn]
@@ -107,16 +112,19 @@ def _reach(output: torch.Tensor, taps: Taps) -> int:
         if node is not None and node not in seen:
             seen.add(node)
             front += [before for before, _ in node.next_functions]
-    return sum(tap.out is not None and tap.out.node in seen for tap in taps.adds.values())
+    return sum(
+        add_edges.out is not None and add_edges.out.node in seen
+        for add_edges in edges.adds.values()
+    )
 
 
-def _scores(batch: Batch, output: torch.Tensor, graph: Graph) -> tuple[str, ...]:
+def _scored_inputs(batch: Batch, output: torch.Tensor, graph: Graph) -> tuple[str, ...]:
     """The inputs of ids, of two tokens at least, that `output` may score: it has a place for every
     token and a feature for every row of their table."""
     found: dict[str, None] = {}
-    for lookup in lookups(graph):
-        ids = given(batch, lookup.name)
-        if ids is None or output.dim() < 2 or not lookup.rows == output.shape[-1] > 1:
+    for lookup in find_token_lookups(graph):
+        ids = input_tensor(batch, lookup.name)
+        if ids is None or output.dim() < 2 or not lookup.table_rows == output.shape[-1] > 1:
             continue
         shape = tuple(ids.shape)
         if shape == output.shape[:-1] and real_tokens(batch, lookup.name, shape)[..., 1:].any():
@@ -124,6 +132,6 @@ def _scores(batch: Batch, output: torch.Tensor, graph: Graph) -> tuple[str, ...]
     return tuple(found)
 
 
-def _width(stacks: Sequence[StackStructure]) -> int | None:
+def _last_stack_width(stacks: Sequence[StackStructure]) -> int | None:
     ends = {stack.adds[-1].add.index: stack.chain.width for stack in stacks}
     return ends[max(ends)] if ends else None

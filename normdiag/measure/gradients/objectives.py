@@ -10,7 +10,12 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from normdiag.inputs.batch import Batch
-from normdiag.measure.gradients.reads_ahead import given, outputs_of, real_tokens, with_input
+from normdiag.measure.gradients.reads_ahead import (
+    floating_outputs,
+    input_tensor,
+    real_tokens,
+    replace_input,
+)
 
 MASKED = 0.15
 """The share of the tokens that are targets of a masked LM (Devlin et al. 2019)."""
@@ -26,39 +31,39 @@ class Objective:
     note: str
     batch: Batch
     """What is run for it: for a masked LM, with the masks in place."""
-    of: Callable[[Any], tuple[torch.Tensor, int]]
+    compute_loss: Callable[[Any], tuple[torch.Tensor, int]]
     """From the output of forward to the loss and the target tokens that it is a mean over."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class LossSettings:
     """What a loss is chosen by, beside what the model does."""
 
     mask_id: int | None = None
     """The token that stands for a masked one, where that is known."""
     seed: int = 0
 
-    def generator(self) -> torch.Generator:
+    def seeded_generator(self) -> torch.Generator:
         """A fresh source of random numbers, on the CPU."""
         return torch.Generator().manual_seed(self.seed)
 
 
-def own(batch: Batch, which: int) -> Objective:
+def own_loss(batch: Batch, which: int) -> Objective:
     """The one number that forward gives back."""
     note = "the one number that the model gives back is taken as its loss"
-    return Objective("own", note, batch, lambda output: (outputs_of(output)[which].sum(), 1))
+    return Objective("own", note, batch, lambda output: (floating_outputs(output)[which].sum(), 1))
 
 
-def next_token(kind: str, batch: Batch, name: str, which: int, how: str) -> Objective:
+def next_token_loss(kind: str, batch: Batch, name: str, which: int, how: str) -> Objective:
     """Mean of -log p(token t+1 | tokens to t), t and t+1 real."""
-    ids = given(batch, name)
+    ids = input_tensor(batch, name)
     assert ids is not None
     real = real_tokens(batch, name, tuple(ids.shape)).to(ids.device)
     targets = real[..., 1:] & real[..., :-1]
     labels = ids[..., 1:][targets]
 
     def of(output: Any) -> tuple[torch.Tensor, int]:
-        return _cross_entropy(outputs_of(output)[which][..., :-1, :][targets], labels)
+        return _cross_entropy(floating_outputs(output)[which][..., :-1, :][targets], labels)
 
     note = (
         f"every token of {name} is predicted from those before it: its output is the same "
@@ -67,16 +72,16 @@ def next_token(kind: str, batch: Batch, name: str, which: int, how: str) -> Obje
     return Objective(kind, note, batch, of)
 
 
-def masked(batch: Batch, name: str, which: int, choice: Choice) -> Objective:
+def masked_token_loss(batch: Batch, name: str, which: int, choice: LossSettings) -> Objective:
     """Mean of -log p(token) at the tokens that were masked; special tokens never are."""
-    ids = given(batch, name)
+    ids = input_tensor(batch, name)
     assert ids is not None
     real = real_tokens(batch, name, tuple(ids.shape)).to(ids.device)
     special = torch.tensor(batch.special, device=ids.device) if batch.special else real
     if special.shape == real.shape and bool((real & ~special).any()):
         real = real & ~special
     places = real.flatten().nonzero().flatten()
-    generator = choice.generator()
+    generator = choice.seeded_generator()
     count = max(1, round(MASKED * len(places)))
     chosen = places[torch.randperm(len(places), generator=generator)[:count]].sort().values
     flat = ids.flatten().clone()
@@ -89,24 +94,24 @@ def masked(batch: Batch, name: str, which: int, choice: Choice) -> Objective:
         stand_in = f"the mask token {choice.mask_id}"
 
     def of(output: Any) -> tuple[torch.Tensor, int]:
-        return _cross_entropy(outputs_of(output)[which].flatten(0, -2)[chosen], labels)
+        return _cross_entropy(floating_outputs(output)[which].flatten(0, -2)[chosen], labels)
 
     note = (
         f"{count} of {len(places)} tokens of {name}, drawn by seed {choice.seed}, are the targets; "
         f"{stand_in} stand in their places and the rest of the text is whole. Outputs depend on "
         "later tokens (tried)"
     )
-    return Objective("masked-lm", note, with_input(batch, name, flat.view(ids.shape)), of)
+    return Objective("masked-lm", note, replace_input(batch, name, flat.view(ids.shape)), of)
 
 
-def classes(batch: Batch, classes: int, which: int, choice: Choice) -> Objective:
+def classification_loss(batch: Batch, classes: int, which: int, choice: LossSettings) -> Objective:
     """Mean of -log p(label) over the real rows of (.., classes)."""
 
     def of(output: Any) -> tuple[torch.Tensor, int]:
-        scores = outputs_of(output)[which]
+        scores = floating_outputs(output)[which]
         scores = scores.flatten(0, -2)[_real_rows(batch, scores).flatten()]
         chances = scores.detach().cpu().double().nan_to_num().softmax(-1)
-        labels = torch.multinomial(chances, 1, generator=choice.generator()).flatten()
+        labels = torch.multinomial(chances, 1, generator=choice.seeded_generator()).flatten()
         return _cross_entropy(scores, labels.to(scores.device))
 
     note = (
@@ -117,13 +122,13 @@ def classes(batch: Batch, classes: int, which: int, choice: Choice) -> Objective
     return Objective("classification", note, batch, of)
 
 
-def projection(batch: Batch, which: int, choice: Choice) -> Objective:
+def random_projection_loss(batch: Batch, which: int, choice: LossSettings) -> Objective:
     """Mean over tokens of <r, y> / sqrt(H), r standard normal and drawn for every token."""
 
     def of(output: Any) -> tuple[torch.Tensor, int]:
-        y = _computable(outputs_of(output)[which])
+        y = _widen_half(floating_outputs(output)[which])
         axis = _FEATURE_AXIS if y.dim() > 3 else -1
-        r = torch.randn(y.shape, generator=choice.generator()).to(y) * y.shape[axis] ** -0.5
+        r = torch.randn(y.shape, generator=choice.seeded_generator()).to(y) * y.shape[axis] ** -0.5
         if y.dim() < 3 or axis == _FEATURE_AXIS:
             tokens = y.numel() // y.shape[axis]
             return (r * y).sum() / tokens, tokens
@@ -144,9 +149,9 @@ def _real_rows(batch: Batch, output: torch.Tensor) -> torch.Tensor:
 
 
 def _cross_entropy(scores: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, int]:
-    return cross_entropy(_computable(scores), labels), len(labels)
+    return cross_entropy(_widen_half(scores), labels), len(labels)
 
 
-def _computable(values: torch.Tensor) -> torch.Tensor:
+def _widen_half(values: torch.Tensor) -> torch.Tensor:
     """Half precision is too short for a sum over a vocabulary."""
     return values.float() if values.element_size() < 4 else values

@@ -10,33 +10,33 @@ import torch
 from torch import nn
 
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import call, quiet_model
-from normdiag.measure.statistics.token_layouts import tensors_of
+from normdiag.inputs.padding import input_side, token_mask
+from normdiag.inputs.tensors import iterate_tensors
+from normdiag.measure.passes.model_call import call_model, quiet_model
 
 _NOISE = 1e-5
 """A change of earlier outputs that is smaller than this share of the later ones' (or than the
 resolution of their dtype) is rounding. Attention that is drawn small passes on 1e-3 or less."""
 
 
-def outputs_of(output: Any) -> list[torch.Tensor]:
+def floating_outputs(output: Any) -> list[torch.Tensor]:
     """The floating tensors that a forward gave back, in its order."""
-    return [t for _, t in tensors_of("", output) if t.is_floating_point()]
+    return [t for _, t in iterate_tensors("", output) if t.is_floating_point()]
 
 
-def plain_outputs(model: nn.Module, batch: Batch) -> list[torch.Tensor]:
+def run_plain_forward(model: nn.Module, batch: Batch) -> list[torch.Tensor]:
     """The same of one forward without autograd."""
     with quiet_model(model), torch.no_grad():
-        return outputs_of(call(model, batch))
+        return floating_outputs(call_model(model, batch))
 
 
-def given(batch: Batch, name: str) -> torch.Tensor | None:
+def input_tensor(batch: Batch, name: str) -> torch.Tensor | None:
     """The input of that name ("argument 0" where it has none), where it is one tensor."""
-    by_place = {f"argument {i}": value for i, value in enumerate(batch.args)}
-    value = {**by_place, **batch.inputs}.get(name)
+    value = batch.named_arguments.get(name)
     return value if isinstance(value, torch.Tensor) else None
 
 
-def with_input(batch: Batch, name: str, value: torch.Tensor) -> Batch:
+def replace_input(batch: Batch, name: str, value: torch.Tensor) -> Batch:
     """The batch with another value of that input."""
     if name in batch.inputs:
         return replace(batch, inputs={**batch.inputs, name: value})
@@ -46,10 +46,9 @@ def with_input(batch: Batch, name: str, value: torch.Tensor) -> Batch:
 
 def real_tokens(batch: Batch, name: str, shape: tuple[int, ...]) -> torch.Tensor:
     """True where a token of the input `name` is not padding, by its attention mask. `shape`."""
-    side = "decoder_" if name.startswith("decoder_") else ""
-    mask = batch.inputs.get(f"{side}attention_mask")
-    if isinstance(mask, torch.Tensor) and mask.shape == shape:
-        return mask != 0
+    mask = token_mask(batch, input_side(name))
+    if mask is not None and mask.shape == shape:
+        return mask
     return torch.ones(shape, dtype=torch.bool)
 
 
@@ -59,15 +58,15 @@ def reads_ahead(model: nn.Module, batch: Batch, name: str, which: int) -> bool |
     Another token is put there, of the same text where that has two. None where outputs are not
     finite: then nothing can be seen.
     """
-    ids = given(batch, name)
+    ids = input_tensor(batch, name)
     assert ids is not None
     last = int(real_tokens(batch, name, tuple(ids.shape)).view(-1, ids.shape[-1])[0].nonzero()[-1])
     changed = ids.clone(memory_format=torch.contiguous_format)
     row = changed.view(-1, ids.shape[-1])[0]
     others = row[row != row[last]]
     row[last] = others[0] if len(others) else (row[last] - 1).abs()
-    before = plain_outputs(model, batch)[which]
-    after = plain_outputs(model, with_input(batch, name, changed))[which]
+    before = run_plain_forward(model, batch)[which]
+    after = run_plain_forward(model, replace_input(batch, name, changed))[which]
     moved = (after.double() - before.double()).abs().amax(-1)
     early, late = float(moved[..., :last].max()), float(moved[..., last:].max())
     if not math.isfinite(early + late):

@@ -4,138 +4,122 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from statistics import median
 
 import torch
 from torch import nn
 
 from normdiag.evidence.architecture import Norm, NormKind
-from normdiag.evidence.invariances import Centring, Invariances, KindInvariance, NormInvariance
+from normdiag.evidence.invariances import Invariances, KindInvariance, NormInvariance
 from normdiag.evidence.norm_inputs import NormMeasurement
-from normdiag.evidence.statistics import Worst
+from normdiag.evidence.statistics import MedianMax
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.truncation import shortened
+from normdiag.inputs.truncation import truncate_batch
 from normdiag.measure.depth.first_sequence import POSITIONS
 from normdiag.measure.invariances.norm_operation import (
     NormOperation,
-    inputs_of,
-    of_formula,
-    of_module,
-    own_module,
+    capture_inputs,
+    find_norm_module,
+    operation_from_formula,
+    operation_from_module,
 )
-from normdiag.measure.invariances.scale_free import scale_free
-from normdiag.measure.sites.assembly import Assembly
-from normdiag.structure.forms import DetectedNorm
+from normdiag.measure.invariances.scale_free import find_scale_free_weights
+from normdiag.measure.sites.site_statistics import SiteStatistics
+from normdiag.structure.algebraic_forms import DetectedNorm
 
 _ROUNDING = 1e-5
 """A norm that computes in float32 is not told from an invariant one below this."""
 
 
-def invariances(
-    model: nn.Module, batch: Batch, assembly: Assembly, measured: Mapping[str, NormMeasurement]
+def measure_invariances(
+    model: nn.Module,
+    batch: Batch,
+    assembly: SiteStatistics,
+    measured: Mapping[str, NormMeasurement],
 ) -> Invariances:
     """Of all norms of `assembly`; `measured` are their inputs."""
     found = {id: norm for norm, id in assembly.sites.norms.items()}
     norms = [norm for norm in assembly.sites.architecture.norms if norm.id in measured]
     return Invariances(
-        kinds=dict(_kinds(model, batch, assembly, norms)),
+        kinds=dict(_iterate_kinds(model, batch, assembly, norms)),
         norms={
-            norm.id: _closed(measured[norm.id].eps_share)
+            norm.id: _scale_invariance(measured[norm.id].eps_share)
             for norm in norms
             if norm.kind in ("layernorm", "rmsnorm", "groupnorm")
             and found[norm.id].eps_place == "inside"
         },
-        centring=tuple(_centring(norms, measured)),
-        scale_free=scale_free(model, assembly.first.graph, assembly.sites),
+        scale_invariant_weights=find_scale_free_weights(
+            model, assembly.first_pass.graph, assembly.sites
+        ),
     )
 
 
-def _closed(share: Worst) -> NormInvariance:
+def _scale_invariance(share: MedianMax) -> NormInvariance:
     """N(2x)/N(x) = 2 s(x)/s(2x), of the same direction; J x = e (N(x) - bias)."""
 
     def scale(e: float) -> float:
         return float(2 / (4 - 3 * e) ** 0.5 - 1)
 
     return NormInvariance(
-        scale=Worst(median=scale(share.median), max=scale(share.max)), radial=share
+        scale=MedianMax(median=scale(share.median), max=scale(share.max)), radial=share
     )
 
 
-def _centring(norms: list[Norm], measured: Mapping[str, NormMeasurement]) -> Iterator[Centring]:
-    kinds: tuple[NormKind, ...] = ("layernorm", "rmsnorm")
-    for kind in kinds:
-        times_chance = {
-            norm.id: measured[norm.id].mean_energy * norm.features
-            for norm in norms
-            if norm.kind == kind and norm.role != "qk"
-        }
-        if not times_chance:
-            continue
-        worst = max(times_chance, key=lambda id: times_chance[id])
-        yield Centring(
-            kind=kind,  # type: ignore[arg-type]
-            norms=len(times_chance),
-            median=median(times_chance.values()),
-            max=times_chance[worst],
-            norm=worst,
-            share=measured[worst].mean_energy,
-        )
-
-
-def _kinds(
-    model: nn.Module, batch: Batch, assembly: Assembly, norms: list[Norm]
+def _iterate_kinds(
+    model: nn.Module, batch: Batch, assembly: SiteStatistics, norms: list[Norm]
 ) -> Iterator[tuple[NormKind, KindInvariance]]:
     """The first norm of each kind, by its module where that runs alone, else by its formula."""
     found = {id: norm for norm, id in assembly.sites.norms.items()}
     first: dict[NormKind, tuple[str, DetectedNorm]] = {}
     for norm in norms:
         first.setdefault(norm.kind, (norm.id, found[norm.id]))
-    own = {id: own_module(model, norm) for id, norm in first.values()}
+    own = {id: find_norm_module(model, norm) for id, norm in first.values()}
     modules = {id: module for id, module in own.items() if module is not None}
-    inputs = inputs_of(model, shortened(batch, POSITIONS), modules) if modules else {}
+    inputs = capture_inputs(model, truncate_batch(batch, POSITIONS), modules) if modules else {}
     for kind, (id, site) in first.items():
         seen = None
         if id in inputs:
             # somebody else's code, on inputs that it was not written for
             with suppress(Exception):
-                seen = _probed(id, of_module(modules[id], site, inputs[id]))
+                seen = _test_operation(id, operation_from_module(modules[id], site, inputs[id]))
         if seen is None:
-            formula = of_formula(site, assembly.norms[id][0], assembly.learned)
-            seen = None if formula is None else _probed(id, formula)
+            formula = operation_from_formula(
+                site, assembly.norm_samples[id][0], assembly.learned_values
+            )
+            seen = None if formula is None else _test_operation(id, formula)
         if seen is not None:
             yield kind, seen
 
 
-def _probed(id: str, norm: NormOperation) -> KindInvariance:
+def _test_operation(id: str, norm: NormOperation) -> KindInvariance:
     x, train, evaluate = norm.x, norm.train, norm.evaluate
     bias = train(torch.zeros_like(torch.cat([x, x])))[:1].nan_to_num()
     plain = evaluate(x) - bias
     among = [torch.cat([x, other]) for other in (x.flip(0, -1), 3 * x.roll(1, -1) + x.std())]
     one, other = (train(sequences)[:1] - bias for sequences in among)
-    batch = _change(one, other)
+    batch = _relative_change(one, other)
     return KindInvariance(
         norm=id,
-        by=norm.by,
-        scale=_change(plain, evaluate(2 * x) - bias),
-        shift=_change(plain, evaluate(x + x.std()) - bias),
+        method=norm.by,
+        scale=_relative_change(plain, evaluate(2 * x) - bias),
+        shift=_relative_change(plain, evaluate(x + x.std()) - bias),
         batch=batch,
-        padding=_padded(norm, bias),
-        mode=_change(evaluate(among[0])[:1] - bias, one),
-        single=_single(norm) if batch > _ROUNDING else None,
+        padding=_padding_change(norm, bias),
+        train_vs_eval=_relative_change(evaluate(among[0])[:1] - bias, one),
+        batch_size_one=_single_token_energy(norm) if batch > _ROUNDING else None,
     )
 
 
-def _padded(norm: NormOperation, bias: torch.Tensor) -> float | None:
+def _padding_change(norm: NormOperation, bias: torch.Tensor) -> float | None:
     axis = norm.positions
     if axis is None:
         return None
     alone = norm.train(torch.cat([norm.x, norm.x]))[:1] - bias
     padded = torch.cat([norm.x, torch.zeros_like(norm.x)], axis)
     beside = norm.train(torch.cat([padded, padded])).narrow(axis, 0, norm.x.shape[axis])[:1] - bias
-    return _change(alone, beside)
+    return _relative_change(alone, beside)
 
 
-def _single(norm: NormOperation) -> float:
+def _single_token_energy(norm: NormOperation) -> float:
     """The energy that one token alone keeps in train mode; torch refuses where none would be."""
     x = norm.x if norm.positions is None else norm.x.narrow(norm.positions, 0, 1)
     try:
@@ -146,7 +130,7 @@ def _single(norm: NormOperation) -> float:
     return float(alone.square().sum() / whole.square().sum())
 
 
-def _change(before: torch.Tensor, after: torch.Tensor) -> float:
+def _relative_change(before: torch.Tensor, after: torch.Tensor) -> float:
     size = torch.linalg.vector_norm(before)
     change = torch.linalg.vector_norm(after - before)
     return float(change / size) if size else float(change)

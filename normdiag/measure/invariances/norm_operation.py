@@ -14,11 +14,11 @@ from torch import nn
 from normdiag.capture.scopes import plain_path
 from normdiag.errors import RunError
 from normdiag.inputs.batch import Batch
-from normdiag.measure.passes.forward import call, quiet_model
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.passes.observer import NormRecord
+from normdiag.measure.passes.model_call import call_model, quiet_model
 from normdiag.measure.sites.replay import apply_norm
-from normdiag.structure.forms import DetectedNorm, norm_parameter_names
+from normdiag.measure.sites.samples import NormSample
+from normdiag.structure.algebraic_forms import DetectedNorm, norm_parameter_names
 
 Operation = Callable[[torch.Tensor], torch.Tensor]
 
@@ -36,18 +36,20 @@ class NormOperation:
     evaluate: Operation
 
 
-def of_module(module: nn.Module, norm: DetectedNorm, x: torch.Tensor) -> NormOperation:
+def operation_from_module(module: nn.Module, norm: DetectedNorm, x: torch.Tensor) -> NormOperation:
     """By copies of the module, one in each mode."""
     x = x.detach()[:1].double()
     modes = [deepcopy(module).double().train(mode) for mode in (True, False)]
-    return NormOperation("module", x, _positions(norm, x), *map(_frozen, modes))
+    return NormOperation("module", x, _token_axis(norm, x), *map(_without_gradients, modes))
 
 
-def of_formula(norm: DetectedNorm, record: NormRecord, learned: LearnedValues) -> NormOperation | None:
+def operation_from_formula(
+    norm: DetectedNorm, sample: NormSample, learned: LearnedValues
+) -> NormOperation | None:
     """By replay, on the sampled rows as one sequence; None where a row is not all that it needs."""
-    if norm.kind in ("batchnorm", "groupnorm") or not record.input_rows.shape[0]:
+    if norm.kind in ("batchnorm", "groupnorm") or not sample.input_rows.shape[0]:
         return None
-    x = record.input_rows.detach().double().cpu()[None]
+    x = sample.input_rows.double()[None]
 
     def run(rows: torch.Tensor) -> torch.Tensor:
         flat = apply_norm(norm, rows.reshape(-1, rows.shape[-1]), learned)
@@ -60,7 +62,7 @@ def of_formula(norm: DetectedNorm, record: NormRecord, learned: LearnedValues) -
     return NormOperation("formula", x, 1, run, run)
 
 
-def own_module(model: nn.Module, norm: DetectedNorm) -> nn.Module | None:
+def find_norm_module(model: nn.Module, norm: DetectedNorm) -> nn.Module | None:
     """The module that is this norm and nothing else: no children, no parameters but its own."""
     path = norm.node.frame.path
     module = {plain_path(name): module for name, module in model.named_modules()}.get(path)
@@ -72,7 +74,7 @@ def own_module(model: nn.Module, norm: DetectedNorm) -> nn.Module | None:
     return module if is_whole else None
 
 
-def inputs_of(
+def capture_inputs(
     model: nn.Module, batch: Batch, modules: Mapping[str, nn.Module]
 ) -> dict[str, torch.Tensor]:
     """What each module is given first, of those that ran.
@@ -80,18 +82,20 @@ def inputs_of(
     The forward goes no further than all of them have run, and may not get there.
     """
     seen: dict[str, torch.Tensor] = {}
-    stopped = suppress(_Enough, RunError)
-    with quiet_model(model), torch.no_grad(), _watched(modules, seen), stopped:
-        call(model, batch)
+    stopped = suppress(_StopForward, RunError)
+    with quiet_model(model), torch.no_grad(), _capture_hooks(modules, seen), stopped:
+        call_model(model, batch)
     return seen
 
 
-class _Enough(BaseException):
+class _StopForward(BaseException):
     """No module is waited for any longer."""
 
 
 @contextmanager
-def _watched(modules: Mapping[str, nn.Module], seen: dict[str, torch.Tensor]) -> Iterator[None]:
+def _capture_hooks(
+    modules: Mapping[str, nn.Module], seen: dict[str, torch.Tensor]
+) -> Iterator[None]:
     waiting = set(modules)
 
     def note(name: str) -> Callable[..., None]:
@@ -102,7 +106,7 @@ def _watched(modules: Mapping[str, nn.Module], seen: dict[str, torch.Tensor]) ->
                     if x.dim() > 1:
                         seen.setdefault(name, x.clone())
             if not waiting:
-                raise _Enough
+                raise _StopForward
 
         return take
 
@@ -112,7 +116,7 @@ def _watched(modules: Mapping[str, nn.Module], seen: dict[str, torch.Tensor]) ->
         yield
 
 
-def _frozen(module: nn.Module) -> Operation:
+def _without_gradients(module: nn.Module) -> Operation:
     def run(x: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             y: torch.Tensor = module(x.clone())
@@ -121,7 +125,7 @@ def _frozen(module: nn.Module) -> Operation:
     return run
 
 
-def _positions(norm: DetectedNorm, x: torch.Tensor) -> int | None:
+def _token_axis(norm: DetectedNorm, x: torch.Tensor) -> int | None:
     """The last axis of x, but for the first, that holds no features; None where all may.
 
     A module may turn axes before it normalises, so that features are told by how many they are.

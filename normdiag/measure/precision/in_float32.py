@@ -34,7 +34,7 @@ def find_float32_peak(model: nn.Module, batch: Batch) -> StreamMaximum | None:
         forward = run_forward(wide_model, wide_batch, quantities, RowSampling(1))
     except (NormdiagError, RuntimeError):  # what cannot be copied or cast
         return None
-    adds = SiteStatistics.from_pass(forward, batch.rows).adds
+    adds = SiteStatistics.from_pass(forward, batch.rows).add_accumulators
     peaks = {id: a.largest.value for id, a in adds.items() if a.largest.value is not None}
     if not peaks or not forward.is_finite:
         return None

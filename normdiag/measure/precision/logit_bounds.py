@@ -17,7 +17,6 @@ from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.sites.branch_peaks import find_logits
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.build_architecture import SiteMap
-from normdiag.structure.build_architecture import SiteMap
 from normdiag.structure.dataflow import ScaleFactor
 from normdiag.structure.qk_normed_logits import NormedLogits
 

@@ -46,7 +46,7 @@ def measure_precision(statistics: SiteStatistics, measured: Measurements) -> Pre
     """
     if not measured.stream:
         return None
-    peaks = statistics.peaks.compute()
+    peaks = statistics.branch_peaks.compute()
     largest = _find_largest_values(statistics, measured, peaks)
     return Precision(
         formats={
@@ -73,7 +73,7 @@ def _find_largest_values(
         if not math.isnan(value) and values.get(id) != math.inf
     }
     formats: dict[str, str | None] = {peak.id: peak.dtype for peak in peaks.inner}
-    for id, add in statistics.adds.items():
+    for id, add in statistics.add_accumulators.items():
         dtypes = add.extremes.compute().dtypes
         formats[id] = None if dtypes is None else dtypes.out
     return _LargestValues(values, squares, formats, peaks.square_formats)
@@ -95,7 +95,8 @@ def _format_headroom(
     square_site, square_headroom = _tightest_site(number_format.largest, squares)
     samples = statistics.add_samples
     absorbed = {
-        id: _absorbed_share(number_format, add, samples[id]) for id, add in statistics.adds.items()
+        id: _absorbed_share(number_format, add, samples[id])
+        for id, add in statistics.add_accumulators.items()
     }
     return FormatHeadroom(
         largest=number_format.largest,
@@ -140,8 +141,7 @@ def _absorbed_share(
     if is_own_format and extremes.written_elements:
         return extremes.absorbed_elements / extremes.written_elements
     counts = [
-        count_absorbed(sample.skip_rows, sample.branch_rows, number_format)
-        for sample in samples
+        count_absorbed(sample.skip_rows, sample.branch_rows, number_format) for sample in samples
     ]
     absorbed, written = (sum(column) for column in zip(*counts, strict=True))
     return absorbed / written if written else None
@@ -193,7 +193,7 @@ def _scaled_eps_share(
 ) -> MedianMax | None:
     """eps / (f^2 m2 + eps) at the median and the smallest m2 of each reader; the largest of each."""
     readers = dict.fromkeys([*(n for a in adds for n in a.input_norms), stack.final_norm])
-    norms = statistics.norm_inputs
+    norms = statistics.norm_accumulators
     shares = []
     for norm in (norms[id] for id in readers if id in norms):
         if norm.m2.count:

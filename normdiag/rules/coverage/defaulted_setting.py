@@ -11,42 +11,43 @@ from normdiag.rules.thresholds import Limits
 
 
 class DefaultedSetting(Rule):
-    """The configuration leaves out a setting that decides the structure, so a default was taken.
+    """config.json omits a setting that changes the computation, so the class default is used.
 
     ## What it does
 
-    Names settings that `config.json` does not hold, for which the class's default was taken, and
-    that change where the norms stand, an epsilon, or a scale on the stream.
+    Reports settings that `config.json` omits and whose class default decides the placement of
+    norms, an epsilon, or a scale on the stream.
 
     ## Why it matters
 
-    The tensors are the same either way: nothing in the checkpoint tells which was meant, every
-    loader is content, and the output is wrong by some per cent or altogether. Sequential GPT-NeoX
-    models whose `use_parallel_residual` got lost are run in parallel, a Granite without its
-    multipliers runs at another scale, an `rms_norm_eps` falls back to 1e-6. An older class had
-    another default, or a conversion did not know the key.
+    The tensors are the same for either value, so the checkpoint loads without a warning while the
+    output is slightly or completely wrong. A sequential GPT-NeoX model without
+    `use_parallel_residual` runs in parallel, a Granite model without its multipliers runs at
+    another scale, a missing `rms_norm_eps` becomes 1e-6. The key is missing because an older class
+    had another default or because a conversion script dropped it.
 
     ## How it is measured
 
-    Each boolean and each fraction that the file leaves out is turned: the model is built with the
-    other value on the meta device, without weights, and run without values. Where its tensors are
-    the same and its data flow is another, the setting is named with both.
+    For each boolean and each fraction that the file omits, the model is built with the alternative
+    value on the meta device (no weights) and its forward is traced without values. A setting is
+    reported where the tensors are the same and the data flow differs.
 
     ## Thresholds
 
     ## Example
 
-    A Llama whose `config.json` has lost `rms_norm_eps`: 1e-6 is taken, 1e-5 was meant.
+    A Llama model whose `config.json` lacks `rms_norm_eps`: 1e-6 is used where training used 1e-5.
 
     ## How to fix
 
-    Look the value up where the weights come from, and write it into `config.json`, also where it
-    is the default: defaults change.
+    Look up the value in the original release and write it into `config.json`, even where it equals
+    the default: defaults change between versions.
 
     ## When it is wrong
 
-    Never wrong, and mostly harmless: the default is mostly what was meant. Settings that are
-    neither booleans nor fractions, and those of nested configurations, are not looked at.
+    The finding is a fact, and usually harmless: in most checkpoints the default is the intended
+    value. Settings that are neither booleans nor fractions, and settings of nested configurations,
+    are not checked.
 
     ## References
 
@@ -64,11 +65,10 @@ class DefaultedSetting(Rule):
         """One finding per setting."""
         for each in evidence.subject.loading.defaulted or ():
             yield self.finding(
-                f"{each.setting} is not in config.json, so its default {each.value} was taken: "
-                f"{each.effect}; with {each.alternative}: {each.alternative_effect}",
+                f"config.json omits {each.setting}; the class default {each.value} is used: "
+f"{each.effect}; with {each.alternative}: {each.alternative_effect}",
                 ids=(),
                 severity="info",
                 confidence="high",
-                advice=f"write {each.setting} into config.json, with the value that the weights "
-                "were trained with",
+                advice=f"add {each.setting} to config.json with the value used in training",
             )

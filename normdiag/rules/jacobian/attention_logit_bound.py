@@ -6,32 +6,32 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, sort_worst_first
 from normdiag.rules.thresholds import Limits, Threshold
 
 
 class AttentionLogitBound(Rule):
-    """The gains of q and k norms let attention logits grow beyond where softmax saturates.
+    """The gains of the q and k norms allow attention logits at which softmax saturates.
 
     ## What it does
 
-    Computes, for every attention whose q and k leave a norm, the largest logit that the gains and
-    the scale allow, and names those above the threshold. A warning where such a logit was seen,
-    else for information.
+    Computes, for every attention with q and k norms, the largest logit that gains and scale allow,
+    and reports bounds above the threshold. It is a warning where such a logit was observed, info
+    otherwise.
 
     ## Why it matters
 
-    q and k are normalised so that logits stay small: large ones make the softmax pick a single
-    token, its gradient vanishes, and training diverges. The norms bound the logits by their gains
-    alone, and gains are learned: a bound of 10000 is no longer one.
+    q and k are normalised to keep logits small: with large ones softmax selects a single token, its
+    gradient vanishes, and training diverges. The norms bound the logits only by their gains, and
+    gains are learned.
 
     ## How it is measured
 
-    Exactly, |q . k| scale <= max|gq| max|gk| d scale, with the scale as found in the graph. A
-    rotary embedding keeps lengths and changes nothing; without one, max|gq gk| d scale. Beside it
-    the largest logit computed, where the attention is not one fused operation.
+    |q . k| scale <= max|gq| max|gk| d scale, with the scale as found in the graph. A rotary
+    embedding preserves norms and does not change the bound; without one it is max|gq gk| d scale.
+    The largest computed logit is reported too, unless the attention is one fused operation.
 
     ## Thresholds
 
@@ -41,12 +41,12 @@ class AttentionLogitBound(Rule):
 
     ## How to fix
 
-    Put weight decay on these gains, or one shared gain or none; or cap the logits. After training:
-    nothing, as long as the largest logit seen is small.
+    Apply weight decay to these gains, use one shared gain or none, or soft-cap the logits. After
+    training nothing needs to be done while the largest observed logit is small.
 
     ## When it is wrong
 
-    It is a bound: it is reached only where q and k point along their largest gains.
+    It is an upper bound, attained only where q and k align with their largest gains.
 
     ## References
 
@@ -65,7 +65,7 @@ class AttentionLogitBound(Rule):
             name="logit",
             unit="|q . k| scale",
             default=1e4,
-            meaning="a larger bound is reported",
+            meaning="a bound above this is reported",
             source="Wortsman et al. 2023, section 3.1",
             low=0.0,
         ),
@@ -74,7 +74,7 @@ class AttentionLogitBound(Rule):
     silent_on = "sample_models/large_qk_gain.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding: of the attentions that saw such a logit, else of those that allow one."""
+        """One finding: for attentions with such a logit, else for those whose bound allows one."""
         seen = evidence.measurements.precision
         bounds = seen.logit_bounds if seen is not None else {}
         limit = limits["logit"]
@@ -95,11 +95,11 @@ class AttentionLogitBound(Rule):
     ) -> Finding:
         ranked = sort_worst_first(sites)
         return self.finding(
-            f"attention logits of up to {number(ranked[0].value)} are {how} (threshold "
-            f"{number(limit)}), at {count(len(sites), 'attention')}, {describe_places(sites)}",
+            f"attention logits up to {format_number(ranked[0].value)} are {how} (threshold "
+            f"{format_setting(limit)}), at {format_count(len(sites), 'attention')}, {describe_places(sites)}",
             ids=site_ids(ranked),
             severity="warning" if is_seen else "info",
             confidence="high",
             measured=(ranked[0].value, limit),
-            advice="put weight decay on the gains of the q and k norms, or cap the logits",
+            advice="apply weight decay to the gains of the q and k norms, or soft-cap the logits",
         )

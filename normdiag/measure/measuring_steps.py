@@ -1,0 +1,136 @@
+"""What is measured after the main pass: one step per measure, and each may fail alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+
+from torch import nn
+
+from normdiag.evidence.coverage import SkippedMeasurement
+from normdiag.evidence.gradients import Gradients
+from normdiag.evidence.invariances import Invariances
+from normdiag.evidence.measurements import Measurements
+from normdiag.evidence.precision import Precision
+from normdiag.inputs.batch import Batch
+from normdiag.measure.blocks.blocks import count_spans, measure_blocks
+from normdiag.measure.branch_weights import measure_branch_weights
+from normdiag.measure.depth.depth import relate_layers
+from normdiag.measure.gradients.backward import measure_gradients
+from normdiag.measure.invariances.centring import measure_centring
+from normdiag.measure.invariances.invariances import measure_invariances
+from normdiag.measure.precision.logit_bounds import compute_logit_bounds
+from normdiag.measure.precision.precision import measure_precision
+from normdiag.measure.settings import ForwardSettings
+from normdiag.measure.sites.site_statistics import SiteStatistics
+from normdiag.progress import Progress
+
+StepResult = tuple[Measurements, Sequence[SkippedMeasurement]]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredModel:
+    """A model after its main pass."""
+
+    model: nn.Module
+    batch: Batch
+    """The first one, of which the shorter passes run a part."""
+    statistics: SiteStatistics
+    settings: ForwardSettings
+    progress: Progress
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuringStep:
+    """How one measure is added to the measurements of the main pass."""
+
+    measure: str
+    label: str
+    """Of the task, as a progress bar shows it."""
+    extend: Callable[[MeasuredModel, Measurements], StepResult]
+    count_units: Callable[[MeasuredModel], int | None] = lambda _: None
+    """Of progress; None where that is not known."""
+
+
+def measure_further(
+    measured: MeasuredModel, measurements: Measurements, names: Collection[str]
+) -> StepResult:
+    """Return `measurements` with the steps of the fine measures `names`, and what failed."""
+    skipped: list[SkippedMeasurement] = []
+    for step in STEPS:
+        if step.measure in names:
+            measured.progress.start_stage(step.label, step.count_units(measured))
+            measurements, failed = step.extend(measured, measurements)
+            skipped += failed
+            measured.progress.finish_stage()
+    return measurements, skipped
+
+
+def _add_gradients(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    outcome = measure_gradients(measured.model, measured.batch, measured.settings)
+    if isinstance(outcome, Gradients):
+        return replace(measurements, gradients=outcome), []
+    return measurements, [outcome]
+
+
+def _add_depth(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    return relate_layers(measured.model, measured.batch, measurements)
+
+
+def _add_precision(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    return replace(measurements, precision=measure_precision(measured.statistics, measurements)), []
+
+
+def _add_logit_bounds(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    statistics = measured.statistics
+    bounds = compute_logit_bounds(
+        statistics.branch_peaks.compute().scores, statistics.sites, statistics.learned_values
+    )
+    precision = measurements.precision
+    if precision is None and not bounds:
+        return measurements, []
+    precision = precision or Precision(formats={})
+    return replace(measurements, precision=replace(precision, logit_bounds=bounds)), []
+
+
+def _add_branch_weights(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    weights = measure_branch_weights(measured.model, measured.statistics.sites)
+    return replace(measurements, branch_weights=weights), []
+
+
+def _add_blocks(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    blocks, skipped = measure_blocks(
+        measured.model, measured.batch, measured.progress.advance_stage
+    )
+    return replace(measurements, blocks=blocks), skipped
+
+
+def _add_invariances(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    invariances = measure_invariances(
+        measured.model, measured.batch, measured.statistics, measurements.norms
+    )
+    return replace(measurements, invariances=invariances), []
+
+
+def _add_centring(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    centring = measure_centring(measured.statistics.sites.architecture, measurements.norms)
+    invariances = replace(measurements.invariances or Invariances(), centring=centring)
+    return replace(measurements, invariances=invariances), []
+
+
+# The gradients come first: they need the most memory, and what others leave behind would add to it.
+STEPS = (
+    MeasuringStep("gradients", "computing gradients", _add_gradients),
+    MeasuringStep("depth", "relating the layers", _add_depth),
+    MeasuringStep("precision", "comparing number formats", _add_precision),
+    MeasuringStep("attention-logits", "bounding attention logits", _add_logit_bounds),
+    MeasuringStep("branch-weights", "summing weights", _add_branch_weights),
+    MeasuringStep(
+        "block-jacobians",
+        "differentiating the blocks",
+        _add_blocks,
+        lambda measured: count_spans(measured.statistics.sites.architecture),
+    ),
+    MeasuringStep("invariances", "testing invariances", _add_invariances),
+    MeasuringStep("centring-swap", "summing mean energies", _add_centring),
+)
