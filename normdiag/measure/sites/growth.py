@@ -35,9 +35,7 @@ def fit_growth(adds: Sequence[AddAccumulator]) -> Growth | None:
             GrowthPhase(first=p.first, last=p.last, factor=p.factor, step=p.step)
             for p in find_growth_phases(norms, verdict)
         ),
-        update_ratio_sqrt_depth=_update_ratio_sqrt_depth(
-            [add.median_update_ratio() for add in adds]
-        ),
+        update_ratio_sqrt_depth=_scale_by_sqrt_depth([a.median_update_ratio() for a in adds]),
         sink_ratio=max(sinks, default=None),
     )
 

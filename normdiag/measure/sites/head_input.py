@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from normdiag.evidence.stream import HeadInput
 from normdiag.graph import Node
 from normdiag.measure.passes.forward import ForwardPass
-from normdiag.measure.passes.row_context import leading_sizes
 from normdiag.measure.statistics.extremes import larger_value
-from normdiag.measure.statistics.rows import to_rows
+from normdiag.measure.statistics.rows import leading_sizes, to_rows
 from normdiag.structure.algebraic_forms import NormForm
 from normdiag.structure.aten_operations import is_contraction
 from normdiag.structure.dataflow import step_back
@@ -40,7 +39,7 @@ class HeadInputAccumulator:
         adds = forward.records.adds
         last = adds.get(max(adds, key=lambda add: add.index))
         axis = last.axis if last is not None else -1
-        tokens = forward.layouts.layout_of(node).site_tokens(leading_sizes(value, (axis,)))
+        tokens = forward.layouts.layout_of(node).site_tokens(leading_sizes(value.shape, (axis,)))
         rows = to_rows(value, (axis,))
         numbers = (rows if tokens.valid is None else rows[tokens.valid]).double()
         scale = abs(_scale_to_head(forward, node))

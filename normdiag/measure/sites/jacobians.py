@@ -23,10 +23,9 @@ def measure_norm_jacobian(
 
     None for norms whose Jacobian has another form (batch norms, L2 norms with a floor, DyT).
     """
-    has_closed_form = (
-        norm.kind in ("layernorm", "rmsnorm", "groupnorm") and norm.eps_place == "inside"
-    )
-    if not has_closed_form or not any(sample.rows.numel() for sample in samples):
+    if norm.kind not in ("layernorm", "rmsnorm", "groupnorm") or norm.eps_place != "inside":
+        return None
+    if not any(sample.rows.numel() for sample in samples):
         return None
     compute_extremes = _group_extremes if norm.kind == "groupnorm" else _token_extremes
     extremes = compute_extremes(norm, samples, learned)

@@ -34,6 +34,12 @@ def to_numpy(tensor: torch.Tensor) -> npt.NDArray[np.float64]:
     return array
 
 
+def leading_sizes(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes of the axes that are not among `axes` (negative), in order."""
+    reduced = {axis + len(shape) for axis in axes}
+    return tuple(size for axis, size in enumerate(shape) if axis not in reduced)
+
+
 def chunk_starts(rows: int, features: int) -> range:
     """Starts of row chunks of about CHUNK_ELEMENTS."""
     return range(0, max(rows, 1), max(1, CHUNK_ELEMENTS // max(features, 1)))
