@@ -1,1 +1,1 @@
-"""What each norm and each residual add does, over all passes."""
+"""Statistics of norms and residual adds over all passes."""

@@ -1,1 +1,1 @@
-"""Numbers of tensors: rows of tokens, sums over them, summaries."""
+"""Statistics of plain tensors in one pass, and accumulators over passes."""

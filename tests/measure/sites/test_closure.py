@@ -75,15 +75,15 @@ def in_place(x: torch.Tensor) -> torch.Tensor:
     return x
 
 
-def vector(x: torch.Tensor) -> torch.Tensor:
+def as_vector(x: torch.Tensor) -> torch.Tensor:
     return x + torch.linspace(0, 1, 16)
 
 
-def bounded(x: torch.Tensor) -> torch.Tensor:
+def clamp_output(x: torch.Tensor) -> torch.Tensor:
     return x.clamp(-0.5, 0.5)
 
 
-@pytest.mark.parametrize("write", [through_numpy, in_place, vector, bounded])
+@pytest.mark.parametrize("write", [through_numpy, in_place, as_vector, clamp_output])
 def test_what_no_add_wrote_breaks_it_there(write: Callable[[torch.Tensor], torch.Tensor]) -> None:
     torch.manual_seed(0)
     _, measurements = measure_sites(Stream(write), torch.randn(2, 5, 16))

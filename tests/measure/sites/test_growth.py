@@ -25,7 +25,7 @@ SMALL = {
 }
 
 
-def trained(seed: int = 1) -> LlamaForCausalLM:
+def make_trained_model(seed: int = 1) -> LlamaForCausalLM:
     """A Llama whose weights are five times as large as those of a new one."""
     torch.manual_seed(seed)
     model = LlamaForCausalLM(LlamaConfig(**SMALL)).eval()
@@ -53,7 +53,7 @@ def out_norms(model: nn.Module, ids: torch.Tensor) -> list[np.ndarray]:
 
 class TestYardstick:
     def test_it_is_the_growth_of_newly_drawn_weights(self) -> None:
-        model, ids = trained(), torch.randint(64, (3, 20))
+        model, ids = make_trained_model(), torch.randint(64, (3, 20))
         report = normdiag.inspect(model, inputs={"input_ids": ids}, measure=("stream",), seed=7)
         (growth,) = report.measurements.growth.values()
         torch.manual_seed(7)
@@ -64,7 +64,7 @@ class TestYardstick:
         assert growth.init_note is None
 
     def test_the_model_and_the_random_state_are_left_alone(self) -> None:
-        model = trained()
+        model = make_trained_model()
         before, config = copy.deepcopy(model.state_dict()), model.config.to_dict()
         state = torch.get_rng_state()
         made = reinitialise_model(model, 0)
@@ -79,23 +79,23 @@ class TestYardstick:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         for dtype in (torch.float32, torch.float16):
-            assert reinitialise_model(trained().to(dtype), 0).dtype == dtype
+            assert reinitialise_model(make_trained_model().to(dtype), 0).dtype == dtype
         monkeypatch.setattr(reinitialised, "BFLOAT16_THRESHOLD_BYTES", 1000)
-        assert reinitialise_model(trained(), 0).dtype == torch.bfloat16
-        assert reinitialise_model(trained().to(torch.float16), 0).dtype == torch.float16
+        assert reinitialise_model(make_trained_model(), 0).dtype == torch.bfloat16
+        assert reinitialise_model(make_trained_model().to(torch.float16), 0).dtype == torch.float16
 
     def test_in_half_of_it_the_growth_is_the_same(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        model, inputs = trained(), {"input_ids": torch.randint(64, (1, 60))}
+        model, inputs = make_trained_model(), {"input_ids": torch.randint(64, (1, 60))}
 
-        def total() -> float:
+        def init_total() -> float:
             seen = normdiag.inspect(model, inputs=inputs, measure=("stream",))
             (growth,) = seen.measurements.growth.values()
             assert growth.init_total is not None
             return growth.init_total
 
-        whole = total()
+        whole = init_total()
         monkeypatch.setattr(reinitialised, "BFLOAT16_THRESHOLD_BYTES", 1000)
-        assert total() == pytest.approx(whole, rel=2e-3)
+        assert init_total() == pytest.approx(whole, rel=2e-3)
 
     def test_where_nothing_tells_how_to_build_it_the_reason_is_given(self) -> None:
         class Block(nn.Module):
@@ -116,7 +116,7 @@ class TestYardstick:
     def test_no_second_set_of_large_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(reinitialised, "MAX_PARAMETER_BYTES", 1000)
         with pytest.raises(LoadError, match="too large"):
-            reinitialise_model(trained(), 0)
+            reinitialise_model(make_trained_model(), 0)
 
     def test_random_weights_are_their_own_yardstick(self, tmp_path) -> None:
         LlamaConfig(**SMALL, architectures=["LlamaForCausalLM"]).save_pretrained(tmp_path)
@@ -146,10 +146,10 @@ def test_first_tokens_against_the_others() -> None:
     for y in outs:
         norms = y.double().norm(dim=-1)
         expected.append(float(norms[:, 0].mean() / norms[:, 1:].mean()))
-    found = [add.sink_ratio for add in measured.stream.values()]
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    measured_growth = [add.sink_ratio for add in measured.stream.values()]
+    np.testing.assert_allclose(measured_growth, expected, rtol=1e-5)
     (growth,) = measured.growth.values()
-    assert growth.sink_ratio == max(found) > 10
+    assert growth.sink_ratio == max(measured_growth) > 10
 
 
 class Writes(nn.Module):
@@ -164,7 +164,7 @@ class Writes(nn.Module):
         return x + self.fc(x)
 
 
-def pace(weights: list[torch.Tensor], x: torch.Tensor) -> float | None:
+def scaled_ratio(weights: list[torch.Tensor], x: torch.Tensor) -> float | None:
     model = nn.Sequential(*map(Writes, weights)).double()
     seen = normdiag.inspect(model, inputs=(x,), measure=("stream",)).measurements
     return next(iter(seen.growth.values())).update_ratio_sqrt_depth
@@ -180,14 +180,16 @@ def test_equal_independent_writes_keep_the_pace_of_one() -> None:
     x = torch.zeros(1, 4, 64, dtype=torch.float64)
     x[..., 0] = 1
     ratios = [(axis / (axis + 1)) ** 0.5 for axis in range(20, 40)]
-    assert pace(weights, x) == pytest.approx(np.median(ratios), rel=1e-9)
+    assert scaled_ratio(weights, x) == pytest.approx(np.median(ratios), rel=1e-9)
 
 
 def test_writes_in_proportion_are_not_diluted() -> None:
     weights = [0.3 * torch.eye(16)] * 9
     expected = 0.3 * np.median(np.sqrt([4, 5, 6, 7, 8]))
-    assert pace(weights, torch.randn(1, 4, 16).double()) == pytest.approx(expected, rel=1e-6)
+    assert scaled_ratio(weights, torch.randn(1, 4, 16).double()) == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_two_adds_have_no_pace() -> None:
-    assert pace([0.3 * torch.eye(16)] * 2, torch.randn(1, 4, 16).double()) is None
+    assert scaled_ratio([0.3 * torch.eye(16)] * 2, torch.randn(1, 4, 16).double()) is None

@@ -54,9 +54,9 @@ def test_it_is_the_last_value_after_its_norm(
         inputs["attention_mask"] = mask
     _, measurements = measure_sites(model, **inputs)
     received = model.received if mask is None else model.received[mask.bool()]
-    found = measurements.head_input
-    np.testing.assert_allclose(found.rms, float(received.square().mean().sqrt()), rtol=1e-12)
-    np.testing.assert_allclose(found.max_abs, float(received.abs().max()), rtol=1e-12)
+    head_input = measurements.head_input
+    np.testing.assert_allclose(head_input.rms, float(received.square().mean().sqrt()), rtol=1e-12)
+    np.testing.assert_allclose(head_input.max_abs, float(received.abs().max()), rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [0.125, -3.0])
@@ -66,10 +66,10 @@ def test_a_constant_scale_before_the_head_counts(norm: nn.Module | None, scale: 
     torch.manual_seed(0)
     model = Model(norm, scale).double()
     _, measurements = measure_sites(model, inputs_embeds=torch.randn(2, 4, 8, dtype=torch.float64))
-    found = measurements.head_input
+    head_input = measurements.head_input
     expected = float(model.received.square().mean().sqrt())
-    np.testing.assert_allclose(found.rms, expected, rtol=1e-12)
-    np.testing.assert_allclose(found.max_abs, float(model.received.abs().max()), rtol=1e-12)
+    np.testing.assert_allclose(head_input.rms, expected, rtol=1e-12)
+    np.testing.assert_allclose(head_input.max_abs, float(model.received.abs().max()), rtol=1e-12)
 
 
 def test_without_a_stack_there_is_none() -> None:

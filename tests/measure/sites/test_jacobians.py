@@ -11,7 +11,7 @@ from normdiag.evidence.norm_inputs import NormJacobian
 from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import RowSampling, run_forward
 from normdiag.measure.passes.site_observer import MeasuredQuantities
-from tests.measure.forwards import accumulate_passes, measure_sites, only_norm, accumulate_forward
+from tests.measure.forwards import accumulate_forward, accumulate_passes, measure_sites, only_norm
 from tests.measure.test_kinds import KINDS, Kind, spread
 
 
@@ -22,39 +22,39 @@ def singular_values(module: nn.Module, x: torch.Tensor) -> np.ndarray:
     return np.linalg.svd(dense.reshape(size, size).numpy(), compute_uv=False)
 
 
-def by_token(module: nn.Module, x: torch.Tensor, axes: int) -> list[np.ndarray]:
+def token_singular_values(module: nn.Module, x: torch.Tensor, axes: int) -> list[np.ndarray]:
     rows = x.reshape(-1, *x.shape[-axes:])
     return [singular_values(module, row) for row in rows]
 
 
-def by_group(module: nn.Module, x: torch.Tensor, groups: int) -> list[np.ndarray]:
+def group_singular_values(module: nn.Module, x: torch.Tensor, groups: int) -> list[np.ndarray]:
     """A group's outputs depend on the group's inputs only: one block of the dense Jacobian."""
-    found = []
+    jacobian = []
     for one in x:
         dense = torch.autograd.functional.jacobian(lambda t: module(t[None])[0], one)
         blocks = dense.reshape(groups, one.numel() // groups, groups, -1)
-        found += [np.linalg.svd(blocks[g, :, g], compute_uv=False) for g in range(groups)]
-    return found
+        jacobian += [np.linalg.svd(blocks[g, :, g], compute_uv=False) for g in range(groups)]
+    return jacobian
 
 
-def check(found: NormJacobian, values: list[np.ndarray], removed: int) -> None:
+def check_jacobian(jacobian: NormJacobian, values: list[np.ndarray], removed: int) -> None:
     """`removed`: how many directions a norm of the kind takes out (2: centring too)."""
     largest = np.array([s[0] for s in values])
     smallest = np.array([s[-1 - removed] for s in values])
     radial = np.array([s[-removed] for s in values])
-    assert found.tokens == len(values)
-    np.testing.assert_allclose(found.sigma_max.median, np.median(largest), rtol=1e-6)
-    np.testing.assert_allclose(found.sigma_max.max, largest.max(), rtol=1e-6)
-    assert found.sigma_min is not None
-    assert found.kappa is not None
-    assert found.radial is not None
-    np.testing.assert_allclose(found.sigma_min.median, np.median(smallest), rtol=1e-6)
-    np.testing.assert_allclose(found.sigma_min.min, smallest.min(), rtol=1e-6)
-    np.testing.assert_allclose(found.kappa.max, (largest / smallest).max(), rtol=1e-6)
-    np.testing.assert_allclose(found.radial.max, radial.max(), rtol=1e-4)
+    assert jacobian.tokens == len(values)
+    np.testing.assert_allclose(jacobian.sigma_max.median, np.median(largest), rtol=1e-6)
+    np.testing.assert_allclose(jacobian.sigma_max.max, largest.max(), rtol=1e-6)
+    assert jacobian.sigma_min is not None
+    assert jacobian.kappa is not None
+    assert jacobian.radial is not None
+    np.testing.assert_allclose(jacobian.sigma_min.median, np.median(smallest), rtol=1e-6)
+    np.testing.assert_allclose(jacobian.sigma_min.min, smallest.min(), rtol=1e-6)
+    np.testing.assert_allclose(jacobian.kappa.max, (largest / smallest).max(), rtol=1e-6)
+    np.testing.assert_allclose(jacobian.radial.max, radial.max(), rtol=1e-4)
 
 
-def observed(kind: Kind) -> tuple[nn.Module, torch.Tensor, NormJacobian | None]:
+def measure_kind(kind: Kind) -> tuple[nn.Module, torch.Tensor, NormJacobian | None]:
     torch.manual_seed(0)
     module, x = spread(kind.make()).double(), torch.randn(kind.shape, dtype=torch.float64) + 0.5
     assembly, measurements = measure_sites(module, x)
@@ -75,16 +75,18 @@ def observed(kind: Kind) -> tuple[nn.Module, torch.Tensor, NormJacobian | None]:
     ],
 )
 def test_of_tokens(name: str, removed: int) -> None:
-    module, x, found = observed(KINDS[name])
-    assert found is not None
-    check(found, by_token(module, x, 2 if name == "over two axes" else 1), removed)
+    module, x, jacobian = measure_kind(KINDS[name])
+    assert jacobian is not None
+    check_jacobian(
+        jacobian, token_singular_values(module, x, 2 if name == "over two axes" else 1), removed
+    )
 
 
 @pytest.mark.parametrize("name", ["group norm", "group norm of images", "one group"])
 def test_of_groups(name: str) -> None:
-    module, x, found = observed(KINDS[name])
-    assert found is not None
-    check(found, by_group(module, x, module.num_groups), 2)
+    module, x, jacobian = measure_kind(KINDS[name])
+    assert jacobian is not None
+    check_jacobian(jacobian, group_singular_values(module, x, module.num_groups), 2)
 
 
 @pytest.mark.parametrize("flatten", [(0,), (0, 2), (0, 1, 2)], ids=["one", "two", "all"])
@@ -98,9 +100,9 @@ def test_of_groups_whose_gains_are_alike(flatten: tuple[int, ...]) -> None:
     x = torch.randn(2, 6, 4, dtype=torch.float64)
     assembly, measurements = measure_sites(module, x)
     (norm,) = assembly.sites.architecture.norms
-    found = measurements.norms[norm.id].jacobian
-    assert found is not None
-    check(found, by_group(module, x, 3), 2)
+    jacobian = measurements.norms[norm.id].jacobian
+    assert jacobian is not None
+    check_jacobian(jacobian, group_singular_values(module, x, 3), 2)
 
 
 def test_of_groups_at_several_lengths() -> None:
@@ -114,14 +116,14 @@ def test_of_groups_at_several_lengths() -> None:
     ]
     assembly = accumulate_passes(passes)
     measurements = assembly.compute(("norm-inputs", "norm-jacobians"))
-    (found,) = [m.jacobian for m in measurements.norms.values()]
-    assert found is not None
-    check(found, [s for x in inputs for s in by_group(module, x, 2)], 2)
+    (jacobian,) = [m.jacobian for m in measurements.norms.values()]
+    assert jacobian is not None
+    check_jacobian(jacobian, [s for x in inputs for s in group_singular_values(module, x, 2)], 2)
 
 
 @pytest.mark.parametrize("name", ["batch norm", "tanh", "unit vectors", "std + eps"])
 def test_what_has_another_form_is_left_out(name: str) -> None:
-    assert observed(KINDS[name])[2] is None
+    assert measure_kind(KINDS[name])[2] is None
 
 
 def test_sampled_tokens_are_those_of_the_seed() -> None:
@@ -138,6 +140,6 @@ def test_two_features_are_too_few() -> None:
     module, x = nn.LayerNorm(2).double(), torch.randn(1, 3, 2, dtype=torch.float64)
     assembly, measurements = measure_sites(module, x)
     (norm,) = assembly.sites.architecture.norms
-    found = measurements.norms[norm.id].jacobian
-    assert found is not None
-    assert (found.sigma_min, found.kappa) == (None, None)
+    jacobian = measurements.norms[norm.id].jacobian
+    assert jacobian is not None
+    assert (jacobian.sigma_min, jacobian.kappa) == (None, None)

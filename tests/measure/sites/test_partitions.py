@@ -116,7 +116,7 @@ def copy_pass(forward: ForwardPass) -> ForwardPass:
     return fresh
 
 
-def accumulate(passes: list[Any]) -> SiteStatistics:
+def accumulate_passes(passes: list[Any]) -> SiteStatistics:
     statistics = SiteStatistics(SiteAccumulators(keep_tokens=True))
     for forward, sequences in passes:
         statistics.update(copy_pass(forward), sequences)
@@ -131,7 +131,7 @@ def partitions(draw: st.DrawFn) -> list[list[int]]:
     return [list(part) for part in np.split(np.array(order), cuts)]
 
 
-def merge(parts: list[SiteStatistics]) -> SiteStatistics:
+def merge_all(parts: list[SiteStatistics]) -> SiteStatistics:
     """Pairwise from both ends: neither a chain of the first nor of the last."""
     while len(parts) > 1:
         last = parts.pop()
@@ -140,7 +140,7 @@ def merge(parts: list[SiteStatistics]) -> SiteStatistics:
     return parts[0]
 
 
-def same(one: Any, other: Any) -> bool:
+def is_same(one: Any, other: Any) -> bool:
     """Equal, sums to 1e-12 relative to the values that they sum up."""
     if isinstance(one, float) and isinstance(other, float):
         return (
@@ -149,23 +149,23 @@ def same(one: Any, other: Any) -> bool:
             or math.isclose(one, other, rel_tol=1e-12, abs_tol=1e-12)
         )
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
+        return one.keys() == other.keys() and all(is_same(one[k], other[k]) for k in one)
     if isinstance(one, tuple):
-        return len(one) == len(other) and all(map(same, one, other))
+        return len(one) == len(other) and all(map(is_same, one, other))
     if hasattr(one, "__dataclass_fields__"):
         return type(one) is type(other) and all(
-            same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__
+            is_same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__
         )
     return bool(one == other)
 
 
-def differing(one: Measurements, other: Measurements) -> Iterator[str]:
+def list_differences(one: Measurements, other: Measurements) -> Iterator[str]:
     for column in ("norms", "stream", "growth", "closure", "replay", "head_input"):
         mine, theirs = getattr(one, column), getattr(other, column)
         if isinstance(mine, dict):
             yield from (f"{column}.{id}" for id in mine.keys() | theirs.keys()
-                        if not same(mine.get(id), theirs.get(id)))  # fmt: skip
-        elif not same(mine, theirs):
+                        if not is_same(mine.get(id), theirs.get(id)))  # fmt: skip
+        elif not is_same(mine, theirs):
             yield column
 
 
@@ -177,16 +177,16 @@ SEQUENCES = [InputSequence(None, None, None, None)] * 7
 @given(partition=partitions())
 def test_of_all_sites(kind: str, partition: list[list[int]]) -> None:
     passes = PASSES[kind]
-    whole = accumulate(passes)
-    merged = merge([accumulate([passes[i] for i in part]) for part in partition])
-    assert list(differing(whole.compute(MEASURES), merged.compute(MEASURES))) == []
+    whole = accumulate_passes(passes)
+    merged = merge_all([accumulate_passes([passes[i] for i in part]) for part in partition])
+    assert list(list_differences(whole.compute(MEASURES), merged.compute(MEASURES))) == []
     assert merged.first_pass is not None and merged.first_pass.graph is passes[0][0].graph
     assert merged.list_skipped() == whole.list_skipped()
-    assert same(merged.branch_peaks.compute(), whole.branch_peaks.compute())
-    assert same(merged.compute_traces(SEQUENCES), whole.compute_traces(SEQUENCES))
+    assert is_same(merged.branch_peaks.compute(), whole.branch_peaks.compute())
+    assert is_same(merged.compute_traces(SEQUENCES), whole.compute_traces(SEQUENCES))
     for statistics in (whole, merged):
         ranges = {id: add.extremes.compute() for id, add in statistics.add_accumulators.items()}
-        assert same(
+        assert is_same(
             ranges, {id: add.extremes.compute() for id, add in whole.add_accumulators.items()}
         )
     for _, sequences in passes:
@@ -194,7 +194,7 @@ def test_of_all_sites(kind: str, partition: list[list[int]]) -> None:
 
 
 def test_the_cases_are_what_they_are_for() -> None:
-    whole = {kind: accumulate(passes) for kind, passes in PASSES.items()}
+    whole = {kind: accumulate_passes(passes) for kind, passes in PASSES.items()}
     nonfinite = whole["nonfinite"].compute(MEASURES).stream["blocks.0/add#0"]
     assert math.isnan(nonfinite.max_abs)
     assert (nonfinite.max_token.sequence, nonfinite.max_token.position) == (3, 3)
@@ -210,21 +210,21 @@ def test_the_cases_are_what_they_are_for() -> None:
 @given(partition=partitions())
 def test_of_what_another_process_sent(partition: list[list[int]]) -> None:
     passes = PASSES["plain"]
-    whole, merged = accumulate(passes), accumulate(passes[:1])
+    whole, merged = accumulate_passes(passes), accumulate_passes(passes[:1])
     for part in partition:
-        others = accumulate([passes[i] for i in part if i])
+        others = accumulate_passes([passes[i] for i in part if i])
         merged.accumulators.merge(pickle.loads(pickle.dumps(others.accumulators)))
-    assert list(differing(whole.compute(MEASURES), merged.compute(MEASURES))) == []
+    assert list(list_differences(whole.compute(MEASURES), merged.compute(MEASURES))) == []
 
 
 def test_a_merge_leaves_the_other_as_it_is() -> None:
     passes = PASSES["plain"]
-    one, other = accumulate(passes[:2]), accumulate(passes[2:])
+    one, other = accumulate_passes(passes[:2]), accumulate_passes(passes[2:])
     before = other.compute(MEASURES)
     one.merge(other)
     one.update(copy_pass(passes[2][0]), (99,))
-    assert list(differing(other.compute(MEASURES), before)) == []
-    assert list(differing(one.compute(MEASURES), before)) != []
+    assert list(list_differences(other.compute(MEASURES), before)) == []
+    assert list(list_differences(one.compute(MEASURES), before)) != []
 
 
 NUMBERS = st.floats(allow_nan=True, allow_infinity=True, width=32) | st.sampled_from([0.0, 1.0])
@@ -246,7 +246,7 @@ def test_of_the_largest_element(data: st.DataObject) -> None:
     whole, merged = update(LargestElement(), range(len(values))), LargestElement()
     for batch in batches:
         merged.merge(update(LargestElement(), batch))
-    assert same(merged.compute(), whole.compute())
+    assert is_same(merged.compute(), whole.compute())
     assert whole.value is not None
     is_largest = np.isnan(values) if np.isnan(values).any() else values == values.max()
     assert whole.place[1] == places[is_largest].min()

@@ -12,7 +12,7 @@ from torch import nn
 
 from normdiag.measure.sites.replay import apply_norm, relative_error, replay_add, replay_norm
 from normdiag.structure.algebraic_forms import DetectedNorm
-from tests.measure.forwards import only_norm, accumulate_forward
+from tests.measure.forwards import accumulate_forward, only_norm
 from tests.measure.test_kinds import KINDS, spread
 
 
@@ -28,7 +28,7 @@ def tampered_error(name: str, tamper: Callable[[DetectedNorm], None]) -> float:
     return float("nan") if wrong is None else wrong.max_rel_error
 
 
-def change(**values: Any) -> Callable[[DetectedNorm], None]:
+def make_change(**values: Any) -> Callable[[DetectedNorm], None]:
     def tamper(norm: DetectedNorm) -> None:
         for field, value in values.items():
             setattr(norm, field, value)
@@ -43,17 +43,17 @@ class Fault:
 
 
 FAULTS = {
-    "another epsilon": Fault("layer norm", change(eps=0.1)),
-    "epsilon outside the root": Fault("layer norm", change(eps=0.1, eps_place="outside")),
-    "no centring": Fault("layer norm", change(is_centred=False)),
-    "centring that is none": Fault("rms norm", change(is_centred=True)),
-    "no gain": Fault("rms norm", change(gains=[])),
-    "no bias": Fault("layer norm", change(biases=[])),
+    "another epsilon": Fault("layer norm", make_change(eps=0.1)),
+    "epsilon outside the root": Fault("layer norm", make_change(eps=0.1, eps_place="outside")),
+    "no centring": Fault("layer norm", make_change(is_centred=False)),
+    "centring that is none": Fault("rms norm", make_change(is_centred=True)),
+    "no gain": Fault("rms norm", make_change(gains=[])),
+    "no bias": Fault("layer norm", make_change(biases=[])),
     "1 + w taken for w": Fault("1 + w", lambda n: setattr(n, "gains", n.gains[0].parents[:1])),
-    "unbiased variance": Fault("layer norm", change(variance_scale=12 / 11)),
-    "a factor": Fault("layer norm", change(factor=1.01)),
-    "the batch's own statistics": Fault("batch norm", change(running_mean=None)),
-    "no gain of a tanh": Fault("tanh", change(gains=[])),
+    "unbiased variance": Fault("layer norm", make_change(variance_scale=12 / 11)),
+    "a factor": Fault("layer norm", make_change(factor=1.01)),
+    "the batch's own statistics": Fault("batch norm", make_change(running_mean=None)),
+    "no gain of a tanh": Fault("tanh", make_change(gains=[])),
 }
 """Ways to read a norm wrongly."""
 
@@ -68,9 +68,9 @@ def test_a_value_of_the_norm_that_is_off_is_seen() -> None:
     norm, sample = only_norm(assembly)
     assert sample.output_rows is not None
     sample.output_rows[2, 3] += 0.5
-    found = replay_norm(norm, [sample], assembly.learned_values)
-    assert found is not None
-    assert found.max_rel_error > 0.1
+    replayed = replay_norm(norm, [sample], assembly.learned_values)
+    assert replayed is not None
+    assert replayed.max_rel_error > 0.1
 
 
 def test_a_square_that_overflows_is_seen() -> None:
@@ -84,9 +84,9 @@ def test_a_square_that_overflows_is_seen() -> None:
     x[0, 1, 5] = 3000
     assembly = accumulate_forward(Half(), x)
     norm, sample = only_norm(assembly)
-    found = replay_norm(norm, [sample], assembly.learned_values)
-    assert found is not None
-    assert found.max_rel_error > 0.5
+    replayed = replay_norm(norm, [sample], assembly.learned_values)
+    assert replayed is not None
+    assert replayed.max_rel_error > 0.5
 
 
 class Residual(nn.Module):
@@ -127,14 +127,14 @@ class TestOnTokensOfAStream:
         module = spread(nn.BatchNorm1d(6))
         assembly = accumulate_forward(module, torch.randn(4, 6, 5))
         tokens = torch.randn(9, 6)
-        found = apply_norm(only_norm(assembly)[0], tokens, assembly.learned_values)
-        assert found is not None
-        torch.testing.assert_close(found.float(), module(tokens), rtol=1e-5, atol=1e-5)
+        replayed = apply_norm(only_norm(assembly)[0], tokens, assembly.learned_values)
+        assert replayed is not None
+        torch.testing.assert_close(replayed.float(), module(tokens), rtol=1e-5, atol=1e-5)
 
     def test_a_norm_over_more_than_a_token_cannot_be_applied(self) -> None:
         assembly = accumulate_forward(spread(nn.GroupNorm(1, 6)), torch.randn(2, 6, 5))
-        found = apply_norm(only_norm(assembly)[0], torch.randn(9, 6), assembly.learned_values)
-        assert found is None
+        replayed = apply_norm(only_norm(assembly)[0], torch.randn(9, 6), assembly.learned_values)
+        assert replayed is None
 
 
 class TestRelativeError:

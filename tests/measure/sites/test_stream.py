@@ -43,11 +43,11 @@ def first_add(model: nn.Module, inputs: object) -> AddMeasurement:
     ]
 
 
-def typical(values: np.ndarray) -> tuple[float, float, float]:
+def mean_median_max(values: np.ndarray) -> tuple[float, float, float]:
     return (values.mean(), np.median(values), values.max())
 
 
-def check(found: AddMeasurement, x: np.ndarray, u: np.ndarray) -> None:
+def check_add(measurement: AddMeasurement, x: np.ndarray, u: np.ndarray) -> None:
     """x, u: (tokens, features)."""
     y, norm = x + u, np.linalg.norm
     cosine = (x * u).sum(-1) / (norm(x, axis=-1) * norm(u, axis=-1))
@@ -63,13 +63,15 @@ def check(found: AddMeasurement, x: np.ndarray, u: np.ndarray) -> None:
         "cosine": cosine,
         "angle_deg": angle,
     }
-    assert found.tokens == len(x)
+    assert measurement.tokens == len(x)
     for name, values in expected.items():
-        seen = getattr(found, name)
+        seen = getattr(measurement, name)
         numbers = (seen.mean, seen.median, seen.max)
-        np.testing.assert_allclose(numbers, typical(values), rtol=1e-8, err_msg=name)
-    np.testing.assert_allclose(found.max_abs, np.abs(y).max(), rtol=1e-12)
-    np.testing.assert_allclose(found.median_abs, np.median(np.median(np.abs(y), -1)), rtol=1e-12)
+        np.testing.assert_allclose(numbers, mean_median_max(values), rtol=1e-8, err_msg=name)
+    np.testing.assert_allclose(measurement.max_abs, np.abs(y).max(), rtol=1e-12)
+    np.testing.assert_allclose(
+        measurement.median_abs, np.median(np.median(np.abs(y), -1)), rtol=1e-12
+    )
 
 
 @settings(deadline=None, max_examples=15)
@@ -78,9 +80,9 @@ def test_padding_anywhere(bits: list[bool], seed: int) -> None:
     torch.manual_seed(seed)
     model, x = Model().double(), torch.randn(3, 4, 8, dtype=torch.float64)
     mask = torch.tensor(bits).view(3, 4)
-    found = first_add(model, {"inputs_embeds": x, "attention_mask": mask.long()})
+    measurement = first_add(model, {"inputs_embeds": x, "attention_mask": mask.long()})
     u = (x @ model.layers[0].fc.weight.T).detach()
-    check(found, x[mask].numpy(), u[mask].numpy())
+    check_add(measurement, x[mask].numpy(), u[mask].numpy())
 
 
 @settings(deadline=None, max_examples=10)
@@ -89,31 +91,31 @@ def test_however_the_tokens_are_split_into_passes(lengths: list[int]) -> None:
     torch.manual_seed(0)
     model = Model().double()
     parts = [torch.randn(1, n, 8, dtype=torch.float64) for n in lengths]
-    found = first_add(model, [{"inputs_embeds": x} for x in parts])
+    measurement = first_add(model, [{"inputs_embeds": x} for x in parts])
     x = torch.cat([p[0] for p in parts])
-    check(found, x.numpy(), (x @ model.layers[0].fc.weight.T).detach().numpy())
+    check_add(measurement, x.numpy(), (x @ model.layers[0].fc.weight.T).detach().numpy())
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e-6, 1e-9])
 def test_small_angles_keep_their_digits(size: float) -> None:
     torch.manual_seed(0)
     model, x = Model(size=size).double(), torch.randn(1, 6, 8, dtype=torch.float64)
-    found = first_add(model, {"inputs_embeds": x})
+    measurement = first_add(model, {"inputs_embeds": x})
     u = (x @ model.layers[0].fc.weight.T).detach()
     across = u - (u * x).sum(-1, keepdim=True) / (x * x).sum(-1, keepdim=True) * x
     along = (x * (x + u)).sum(-1) / x.norm(dim=-1)
     expected = np.degrees(np.arctan2(across.norm(dim=-1).numpy(), along.numpy()))
     # y itself is rounded: an angle of 1e-9 has seven digits at best
-    np.testing.assert_allclose(found.angle_deg.max, expected.max(), rtol=1e-15 / size + 1e-10)
+    np.testing.assert_allclose(measurement.angle_deg.max, expected.max(), rtol=1e-15 / size + 1e-10)
 
 
 def test_a_cancelling_branch_turns_by_half_a_circle() -> None:
     model = Model().double()
     with torch.no_grad():
         model.layers[0].fc.weight.copy_(-1.5 * torch.eye(8))
-    found = first_add(model, {"inputs_embeds": torch.randn(1, 6, 8, dtype=torch.float64)})
-    np.testing.assert_allclose(found.angle_deg.median, 180)
-    np.testing.assert_allclose(found.cosine.median, -1)
+    measurement = first_add(model, {"inputs_embeds": torch.randn(1, 6, 8, dtype=torch.float64)})
+    np.testing.assert_allclose(measurement.angle_deg.median, 180)
+    np.testing.assert_allclose(measurement.cosine.median, -1)
 
 
 class TestWhereTheLargestIs:
@@ -126,27 +128,31 @@ class TestWhereTheLargestIs:
     @pytest.mark.parametrize("where", [(0, 0, 0), (2, 3, 7), (1, 2, 5)])
     def test_in_one_pass(self, where: tuple[int, int, int]) -> None:
         model, x = self.model_and_inputs(where)
-        found = first_add(model, {"inputs_embeds": x})
-        at = (found.max_token.sequence, found.max_token.position, found.max_channel)
+        measurement = first_add(model, {"inputs_embeds": x})
+        at = (
+            measurement.max_token.sequence,
+            measurement.max_token.position,
+            measurement.max_channel,
+        )
         assert at == where
 
     def test_in_a_later_pass(self) -> None:
         model, x = self.model_and_inputs((2, 3, 7))
-        found = first_add(model, [{"inputs_embeds": part[None]} for part in x])
-        assert (found.max_token.sequence, found.max_token.position) == (2, 3)
+        measurement = first_add(model, [{"inputs_embeds": part[None]} for part in x])
+        assert (measurement.max_token.sequence, measurement.max_token.position) == (2, 3)
 
     def test_positions_count_padding_on_the_left(self) -> None:
         """A position is a place in the row that the model was given."""
         model, x = self.model_and_inputs((1, 2, 5))
         mask = torch.tensor([[0, 1, 1, 1], [0, 0, 1, 1], [1, 1, 1, 1]])
-        found = first_add(model, {"inputs_embeds": x, "attention_mask": mask})
-        assert (found.max_token.sequence, found.max_token.position) == (1, 2)
+        measurement = first_add(model, {"inputs_embeds": x, "attention_mask": mask})
+        assert (measurement.max_token.sequence, measurement.max_token.position) == (1, 2)
 
     def test_padding_is_not_looked_at(self) -> None:
         model, x = self.model_and_inputs((1, 0, 5))
         mask = torch.tensor([[1, 1, 1, 1], [0, 1, 1, 1], [1, 1, 1, 1]])
-        found = first_add(model, {"inputs_embeds": x, "attention_mask": mask})
-        assert found.max_abs < 50
+        measurement = first_add(model, {"inputs_embeds": x, "attention_mask": mask})
+        assert measurement.max_abs < 50
 
 
 class TestWhatIsNotDefined:
@@ -162,18 +168,25 @@ class TestWhatIsNotDefined:
         x[0, 2] = 0
         torch.manual_seed(0)
         streams = normdiag.inspect(Shift(), inputs=x, measure=("stream",)).measurements.stream
-        found = next(iter(streams.values()))
-        assert found.update_ratio.max == float("inf")
-        assert np.isfinite([found.cosine.mean, found.angle_deg.mean, found.skip_norm.mean]).all()
+        measurement = next(iter(streams.values()))
+        assert measurement.update_ratio.max == float("inf")
+        assert np.isfinite(
+            [measurement.cosine.mean, measurement.angle_deg.mean, measurement.skip_norm.mean]
+        ).all()
 
     def test_of_a_token_that_is_not_finite_everything_is_nan(self) -> None:
         x = torch.randn(1, 4, 8)
         x[0, 2, 3] = float("nan")
-        found = first_add(Model(), {"inputs_embeds": x})
-        summaries = (found.skip_norm, found.out_norm, found.cosine, found.angle_deg)
+        measurement = first_add(Model(), {"inputs_embeds": x})
+        summaries = (
+            measurement.skip_norm,
+            measurement.out_norm,
+            measurement.cosine,
+            measurement.angle_deg,
+        )
         assert np.isnan([s.mean for s in summaries]).all()
-        assert np.isnan(found.max_abs)
-        assert found.max_token.position == 2
+        assert np.isnan(measurement.max_abs)
+        assert measurement.max_token.position == 2
 
 
 def test_root_mean_squares_know_no_width() -> None:
@@ -184,8 +197,8 @@ def test_root_mean_squares_know_no_width() -> None:
         if isinstance(layer, Write):
             with torch.no_grad():
                 u = layer.fc(x)
-            found = stream[f"{name}/add#0"].rms
+            measurement = stream[f"{name}/add#0"].rms
             for side, exact in (("skip", x), ("branch", u), ("out", x + u)):
                 size = np.sqrt(np.mean(exact.double().numpy() ** 2))
-                assert getattr(found, side) == pytest.approx(size, rel=1e-6)
+                assert getattr(measurement, side) == pytest.approx(size, rel=1e-6)
             x = x + u

@@ -41,7 +41,7 @@ class Model(nn.Module):
         return self.ln_f(inputs_embeds)
 
 
-def both(inputs: object) -> tuple[Report, Report]:
+def inspect_and_trace(inputs: object) -> tuple[Report, Report]:
     torch.manual_seed(0)
     model = Model().double()
     return normdiag.inspect(model, inputs=inputs), normdiag.trace(model, inputs=inputs)
@@ -60,7 +60,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 class TestAgainstInspect:
     def test_adds(self, case: str) -> None:
-        inspected, traced = both(CASES[case])
+        inspected, traced = inspect_and_trace(CASES[case])
         assert len(traced.trace) == 2
         for site, summary in inspected.measurements.stream.items():
             for name in ("out_norm", "update_ratio"):
@@ -74,7 +74,7 @@ class TestAgainstInspect:
             assert max(largest) == summary.max_abs
 
     def test_norms(self, case: str) -> None:
-        inspected, traced = both(CASES[case])
+        inspected, traced = inspect_and_trace(CASES[case])
         for site, summary in inspected.measurements.norms.items():
             if site.endswith("q_norm"):
                 continue
@@ -85,7 +85,7 @@ class TestAgainstInspect:
             np.testing.assert_allclose(tokens.max(), summary.input_var.max, rtol=1e-12)
 
     def test_every_list_is_as_long_as_the_tokens(self, case: str) -> None:
-        _, traced = both(CASES[case])
+        _, traced = inspect_and_trace(CASES[case])
         for sequence, real in zip(traced.trace, (3 if case != "one batch" else 5, 5), strict=True):
             lists = [
                 *sequence.out_norm.values(),
@@ -97,7 +97,7 @@ class TestAgainstInspect:
             assert {len(each) for each in lists} == {real}
 
     def test_norms_of_heads_have_no_one_number_per_token(self, case: str) -> None:
-        inspected, traced = both(CASES[case])
+        inspected, traced = inspect_and_trace(CASES[case])
         for sequence in traced.trace:
             assert not any(site.endswith("q_norm") for site in sequence.input_var)
         real = sum(len(t.out_norm["blocks.0/add#0"]) for t in traced.trace)

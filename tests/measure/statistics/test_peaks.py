@@ -34,8 +34,8 @@ def test_of_any_format_and_any_rows(dtype: torch.dtype, seed: int, keep: list[in
 def test_what_is_not_finite_is_the_largest(bad: float) -> None:
     x = torch.randn(3, 4)
     x[1, 2] = bad
-    found = float(largest_magnitude(x, None, Slab()))
-    assert math.isnan(found) if math.isnan(bad) else found == math.inf
+    magnitude = float(largest_magnitude(x, None, Slab()))
+    assert math.isnan(magnitude) if math.isnan(bad) else magnitude == math.inf
     assert math.isfinite(float(largest_magnitude(x, torch.tensor([0, 2]), Slab())))
 
 

@@ -27,7 +27,7 @@ def shapes_and_axes(draw: st.DrawFn) -> tuple[list[int], tuple[int, ...]]:
     return shape, tuple(sorted(axes))
 
 
-def masked(mask: list[list[int]]) -> torch.Tensor:
+def make_mask(mask: list[list[int]]) -> torch.Tensor:
     return torch.tensor(mask) != 0
 
 
@@ -83,7 +83,7 @@ def test_chunks_cover_every_row_once(rows: int, features: int) -> None:
     assert max(covered) == rows or rows == 0
 
 
-def places(tokens: Tokens, rows: Iterable[int]) -> list[tuple[int, int]]:
+def list_places(tokens: Tokens, rows: Iterable[int]) -> list[tuple[int, int]]:
     """Sequence and position of each row."""
     sequence, position = tokens.token_places(np.array([*rows], dtype=np.int64))
     return list(zip(sequence.tolist(), position.tolist(), strict=True))
@@ -93,12 +93,12 @@ def tokens_by_hand(mask: torch.Tensor, lead: str, heads: int) -> list[tuple[int,
     """Sequence and position of every row that is not padding, rows laid out as `lead` says."""
     b, s = mask.shape
     sizes = {"b": b, "s": s, "h": heads}
-    found = []
+    computed = []
     for index in np.ndindex(*[sizes[axis] for axis in lead]):
         at = dict(zip(lead, index, strict=True))
         if mask[at["b"], at["s"]]:
-            found.append((at["b"], at["s"]))
-    return found
+            computed.append((at["b"], at["s"]))
+    return computed
 
 
 class TestLayout:
@@ -113,7 +113,7 @@ class TestLayout:
         tokens = layout.site_tokens(tuple({"b": b, "s": s, "h": heads}[a] for a in lead))
         count = b * s * (heads if "h" in lead else 1)
         valid = range(count) if tokens.valid is None else tokens.valid.tolist()
-        assert places(tokens, valid) == tokens_by_hand(mask, lead, heads)
+        assert list_places(tokens, valid) == tokens_by_hand(mask, lead, heads)
         assert tokens.rows_per_token == (heads if "h" in lead else 1)
 
     @settings(deadline=None, max_examples=50)
@@ -122,20 +122,22 @@ class TestLayout:
         mask = torch.tensor(bits).view(2, 3)
         tokens = TokenLayout(2, 3, mask).site_tokens((6,))
         valid = range(6) if tokens.valid is None else tokens.valid.tolist()
-        assert places(tokens, valid) == tokens_by_hand(mask, "bs", 1)
+        assert list_places(tokens, valid) == tokens_by_hand(mask, "bs", 1)
 
     def test_nothing_is_left_out_without_padding(self) -> None:
         assert TokenLayout(2, 3, None).site_tokens((2, 3)).valid is None
-        assert TokenLayout(2, 3, masked([[1, 1, 1], [1, 1, 1]])).site_tokens((2, 3)).valid is None
+        assert (
+            TokenLayout(2, 3, make_mask([[1, 1, 1], [1, 1, 1]])).site_tokens((2, 3)).valid is None
+        )
 
     def test_what_has_another_shape_than_the_tokens_has_no_padding(self) -> None:
-        layout = TokenLayout(2, 5, masked([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
+        layout = TokenLayout(2, 5, make_mask([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
         tokens = layout.site_tokens((2, 7))
         assert tokens.valid is None
-        assert places(tokens, [8]) == [(1, 1)]
+        assert list_places(tokens, [8]) == [(1, 1)]
 
     def test_groups_count_as_rows_of_a_token(self) -> None:
-        layout = TokenLayout(2, 3, masked([[1, 1, 0], [1, 1, 1]]))
+        layout = TokenLayout(2, 3, make_mask([[1, 1, 0], [1, 1, 1]]))
         tokens = layout.site_tokens((2, 3), groups=2)
         assert tokens.rows_per_token == 2
         assert tokens.valid is not None
