@@ -83,3 +83,12 @@ def format_count(many: int, noun: str) -> str:
     ('1 norm', '1,200 norms')
     """
     return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"
+
+
+def format_setting(value: float) -> str:
+    """Return a number that was set rather than measured, with the digits that it was set with.
+
+    >>> format_setting(0.1), format_setting(1e4), format_setting(2.0**19)
+    ('0.1', '10000', '524288')
+    """
+    return f"{value:g}"

@@ -158,3 +158,16 @@ class Architecture:
     stacks: tuple[Stack, ...] = ()
     norms: tuple[Norm, ...] = ()
     residual_adds: tuple[ResidualAdd, ...] = ()
+
+    def adds_of_stack(self, stack_id: str) -> tuple[ResidualAdd, ...]:
+        """The residual adds of one stack, in the order of the forward."""
+        return tuple(add for add in self.residual_adds if add.stack == stack_id)
+
+    def norms_of_stack(self, stack_id: str) -> tuple[Norm, ...]:
+        """The norms of one stack, in the order of the forward."""
+        return tuple(norm for norm in self.norms if norm.stack == stack_id)
+
+
+def layer_id(stack_id: str, layer: int) -> str:
+    """The id of one run of a stack's repeated layer, such as "model.layers/layer#3"."""
+    return f"{stack_id}/layer#{layer}"

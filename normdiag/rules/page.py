@@ -32,7 +32,7 @@ def rule_rows(rules: Iterable[Rule]) -> tuple[RuleRow, ...]:
 def format_rule_page(rule: Rule) -> str:
     """The page of `rule`: its docstring, the thresholds and the sample models from its data."""
     body = rule.page_text.removeprefix(rule.summary).strip()
-    body = _append_to_section(body, "Thresholds", _format_thresholds(rule))
+    body = _append_to_section(body, "Thresholds", _format_settings(rule))
     body = _append_to_section(body, "Example", _format_example(rule))
     head = f"# {rule.code} {rule.name}\n\n{rule.summary}\n\n{_format_facts(rule)}"
     return f"{head}\n\n{body}\n"
@@ -73,11 +73,11 @@ def _format_facts(rule: Rule) -> str:
     return f"Family {rule.family}, since {rule.since}. Evidence: {needs}."
 
 
-def _format_thresholds(rule: Rule) -> str:
+def _format_settings(rule: Rule) -> str:
     if not rule.thresholds:
         return "It has none: the defect is there or it is not."
     lines = ["| name | default | unit | range | meaning | source |", "|---|---|---|---|---|---|"]
-    lines += [_format_threshold_row(threshold) for threshold in rule.thresholds]
+    lines += [_format_setting_row(threshold) for threshold in rule.thresholds]
     first = rule.thresholds[0]
     lines += [
         "",
@@ -91,7 +91,7 @@ def _format_thresholds(rule: Rule) -> str:
     return "\n".join(lines)
 
 
-def _format_threshold_row(threshold: Threshold) -> str:
+def _format_setting_row(threshold: Threshold) -> str:
     high = "" if math.isinf(threshold.high) else f"{threshold.high:g}"
     span = f"{threshold.low:g} to {high}" if high else f"at least {threshold.low:g}"
     cells = (

@@ -1,4 +1,4 @@
-"""Where something is wrong, and how many such places become one finding."""
+"""Sites with the value that a rule judges, and how a finding describes several of them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from normdiag.evidence.architecture import Norm, ResidualAdd
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.record import record
 from normdiag.findings import Severity
-from normdiag.rules.number import count
+from normdiag.number_text import format_count
 
 
 @record
 class RatedSite:
-    """A norm or an add with the value that a rule judges it by."""
+    """A norm or add with the value that a rule judges."""
 
     id: str
     value: float
@@ -23,22 +23,22 @@ class RatedSite:
     layer: int | None
 
 
-def rate_site(of: Norm | ResidualAdd, value: float) -> RatedSite:
-    """The norm or add `of` with its `value`."""
-    return RatedSite(id=of.id, value=value, stack=of.stack, layer=of.layer)
+def rate_site(site: Norm | ResidualAdd, value: float) -> RatedSite:
+    """Attach `value` to a norm or add."""
+    return RatedSite(id=site.id, value=value, stack=site.stack, layer=site.layer)
 
 
 def sort_worst_first(sites: Iterable[RatedSite]) -> tuple[RatedSite, ...]:
-    """The sites by value, the largest first; equal ones stay in the order of the forward."""
+    """Sort sites by value, largest first; equal ones stay in the order of the forward."""
     return tuple(sorted(sites, key=lambda site: -site.value))
 
 
 SiteGrade = tuple[tuple[RatedSite, ...], Severity, float]
-"""Sites, the severity of a finding of them, and the threshold that they are past."""
+"""Sites, the severity of their finding, and the threshold that they exceed."""
 
 
 def grade_sites(sites: Iterable[RatedSite], high: float, low: float) -> Iterator[SiteGrade]:
-    """The sites above `high`, as a warning; then those above `low` alone, as info."""
+    """Yield the sites above `high` as a warning, then those above `low` only as info."""
     ordered = sort_worst_first(sites)
     severe = tuple(each for each in ordered if each.value > high)
     notable = tuple(each for each in ordered if low < each.value <= high)
@@ -49,40 +49,40 @@ def grade_sites(sites: Iterable[RatedSite], high: float, low: float) -> Iterator
 
 
 def find_norm(evidence: Evidence, site: RatedSite) -> Norm:
-    """The norm that a site is of."""
+    """Return the norm of a site."""
     return next(norm for norm in evidence.architecture.norms if norm.id == site.id)
 
 
 def site_ids(sites: Iterable[RatedSite]) -> tuple[str, ...]:
-    """Their ids in their order."""
+    """Return the ids of sites in their order."""
     return tuple(site.id for site in sites)
 
 
 def describe_places(sites: Sequence[RatedSite]) -> str:
-    """The places in words: "layers 3-31 of model.layers", a single site by its id."""
+    """Describe places: "layers 3-31 of model.layers", or the id of a single site."""
     if len(sites) == 1:
         return sites[0].id
     layers: dict[str, set[int]] = {}
-    loose: list[str] = []
+    unplaced: list[str] = []
     for each in sites:
         if each.stack is None or each.layer is None:
-            loose.append(each.id)
+            unplaced.append(each.id)
         else:
             layers.setdefault(each.stack, set()).add(each.layer)
-    named = [f"{format_layers(found)} of {stack}" for stack, found in layers.items()]
-    return _list_places([*named, *loose])
+    named = [f"{format_layers(numbers)} of {stack}" for stack, numbers in layers.items()]
+    return _list_places([*named, *unplaced])
 
 
 def describe_sites(sites: Sequence[RatedSite], noun: str) -> str:
-    """Where, with the first named: "at h.4.ln", "at 2 norms, layers 3-4 of h; worst h.4.ln"."""
+    """Describe sites: "at h.4.ln", or "at 2 norms, layers 3-4 of h; worst h.4.ln"."""
     worst = sites[0].id
     if len(sites) == 1:
         return f"at {worst}"
-    return f"at {count(len(sites), noun)}, {describe_places(sites)}; worst {worst}"
+    return f"at {format_count(len(sites), noun)}, {describe_places(sites)}; worst {worst}"
 
 
 def format_layers(layers: Iterable[int]) -> str:
-    """Layer numbers in words: "layer 4", "layers 0, 3-31 and 35"."""
+    """Format layer numbers: "layer 4", "layers 0, 3-31 and 35"."""
     ordered = sorted(set(layers))
     runs = [
         [layer for _, layer in run]
@@ -93,12 +93,12 @@ def format_layers(layers: Iterable[int]) -> str:
 
 
 def statistic_unit(norm: Norm) -> str:
-    """What a norm has one statistic of."""
+    """Name what one statistic of a norm is taken over: a token, group or channel."""
     return {"groupnorm": "group", "batchnorm": "channel"}.get(norm.kind, "token")
 
 
 def trace_hint(evidence: Evidence, site_id: str) -> str:
-    """The command that shows more of one site."""
+    """Return a hint with the command that traces one site."""
     target = shlex.quote(evidence.subject.target)
     return f"see: normdiag trace {target} --site {shlex.quote(site_id)}"
 

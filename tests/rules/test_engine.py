@@ -38,7 +38,7 @@ def test_every_rule_has_an_outcome(seen: Evidence) -> None:
 
 def test_without_evidence_nothing_passes_but_the_loading() -> None:
     judgement = judge_evidence(evidence())
-    assert judgement.passed == ("ND003", "ND004")
+    assert judgement.passed == ("ND003", "ND705")
     assert [finding.code for finding in judgement.findings] == ["ND001"]
     assert all(skip.why and skip.name for skip in judgement.skipped)
 
@@ -72,12 +72,12 @@ def test_the_engine_says_which_evidence_is_missing() -> None:
     judgement = judge_evidence(evidence(norms=norms(1)), select=["ND301"])
     (skip,) = judgement.skipped
     assert (skip.code, skip.name) == ("ND301", "epsilon-dominates")
-    assert skip.why == "it was not measured (add 'norms' to --measure)"
+    assert skip.why == "it was not measured (add 'norm-inputs' to --measure)"
     assert judgement.passed == () == judgement.findings
 
 
-def test_one_forward_without_measuring_gives_only_coverage_and_placement() -> None:
-    """`measure=()` is judged by ND0 and ND1 alone, whatever else the architecture shows."""
+def test_one_forward_without_measuring_gives_only_what_needs_no_measure() -> None:
+    """`measure=()` is judged by ND0, ND1 and ND705, whatever else the architecture shows."""
     made = reports.llama().to_evidence()
     bare = replace(
         made,
@@ -85,7 +85,7 @@ def test_one_forward_without_measuring_gives_only_coverage_and_placement() -> No
     )
     judgement = judge_evidence(bare)
     looked = {*judgement.passed, *(finding.code for finding in judgement.findings)}
-    assert looked == {"ND001", "ND002", "ND003", "ND004"} | {f"ND10{k}" for k in range(1, 8)}
+    assert looked == {"ND001", "ND002", "ND003", "ND705"} | {f"ND10{k}" for k in range(1, 8)}
 
 
 def test_the_public_name_of_the_engine() -> None:

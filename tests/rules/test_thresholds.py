@@ -85,7 +85,7 @@ def test_a_finding_prints_the_threshold_that_held(word: str) -> None:
         seen(0.3), select=["ND301"], thresholds={word: {"eps_share": 0.25}}
     ).findings
     assert severe.severity == "warning" and severe.threshold == 0.25
-    assert "(threshold 0.25)" in severe.message
+    assert "threshold 0.25)" in severe.message
 
 
 def test_every_threshold_can_be_set_to_its_own_default() -> None:

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from normdiag.evidence.architecture import Stack
-from normdiag.evidence.blocks import Block
-from normdiag.render.badness import badness
-from normdiag.render.escape import visible
+from normdiag.evidence.architecture import Stack, layer_id
+from normdiag.evidence.blocks import BlockJacobian
+from normdiag.render.escape import escape_text
 from normdiag.render.page import QUIET, Column, Page, heading, prose, table
+from normdiag.render.sort_key import nan_as_largest
 from normdiag.render.units import count, number, percent, times
 from normdiag.report.report import Report
 
@@ -27,13 +27,13 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
         layers = {
             block.layer: block
             for id, block in blocks.items()
-            if block.layer is not None and id == f"{stack.id}/layer#{block.layer}"
+            if block.layer is not None and id == layer_id(stack.id, block.layer)
         }
         if not layers:
             continue
         at = next(iter(layers.values())).token
         where = f"token {at.position} of sequence {at.sequence}"
-        yield heading(f"Jacobians of {visible(stack.id)}", f"layer by layer, at {where}")
+        yield heading(f"Jacobians of {escape_text(stack.id)}", f"layer by layer, at {where}")
         yield prose(
             "A small change of what a layer is given comes out at most `largest` and at least "
             "`smallest` times as long; kappa: their ratio. mean square: over all directions (1: "
@@ -54,7 +54,7 @@ _COLUMNS = (
 )
 
 
-def _rows(layers: dict[int, Block], page: Page) -> Iterator[list[Text]]:
+def _rows(layers: dict[int, BlockJacobian], page: Page) -> Iterator[list[Text]]:
     shown = _shown(layers, page)
     previous = -1
     for layer, block in layers.items():
@@ -74,23 +74,23 @@ def _rows(layers: dict[int, Block], page: Page) -> Iterator[list[Text]]:
         ]
 
 
-def _bounded(sign: str, block: Block, value: float | None) -> str:
+def _bounded(sign: str, block: BlockJacobian, value: float | None) -> str:
     return f"{sign if block.is_bound and value is not None else ''}{number(value)}"
 
 
-def _shown(layers: dict[int, Block], page: Page) -> set[int]:
+def _shown(layers: dict[int, BlockJacobian], page: Page) -> set[int]:
     numbers = list(layers)
     if page.all_rows or len(numbers) <= _FOLD_FROM:
         return set(numbers)
-    worst = {_worst(layers), max(numbers, key=lambda n: badness(layers[n].sigma_max))}
+    worst = {_worst(layers), max(numbers, key=lambda n: nan_as_largest(layers[n].sigma_max))}
     return {*numbers[:_ENDS], *numbers[-_ENDS:], *worst}
 
 
-def _worst(layers: dict[int, Block]) -> int:
-    return max(layers, key=lambda layer: badness(layers[layer].kappa or 0.0))
+def _worst(layers: dict[int, BlockJacobian]) -> int:
+    return max(layers, key=lambda layer: nan_as_largest(layers[layer].kappa or 0.0))
 
 
-def _sentences(report: Report, stack: Stack, layers: dict[int, Block]) -> Iterator[str]:
+def _sentences(report: Report, stack: Stack, layers: dict[int, BlockJacobian]) -> Iterator[str]:
     whole = report.measurements.blocks.get(stack.id)
     if whole is not None:
         beside = ""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.stream import Growth
-from normdiag.render.escape import visible
+from normdiag.render.escape import escape_text
 from normdiag.render.units import count, number, percent, times
 from normdiag.report.report import Report
 
@@ -20,8 +20,8 @@ def sentences(report: Report, stack: Stack) -> Iterator[str]:
     """Yield what was measured over the depth of `stack`, a sentence or two each."""
     adds = [
         add
-        for add in report.architecture.residual_adds
-        if add.stack == stack.id and add.id in report.measurements.stream
+        for add in report.architecture.adds_of_stack(stack.id)
+        if add.id in report.measurements.stream
     ]
     yield from _writers(report, adds, report.measurements.growth.get(stack.id))
     layers = [each for each in report.measurements.layers.values() if each.stack == stack.id]
@@ -39,8 +39,8 @@ def _writers(report: Report, adds: list[ResidualAdd], growth: Growth | None) -> 
     if not written:
         return
     largest = sorted(written, key=lambda id: -abs(written[id].signed))[:_WRITERS]
-    named = ", ".join(f"{_share(written[id].signed)} {visible(id)}" for id in largest)
-    start = None if growth is None else growth.start
+    named = ", ".join(f"{_share(written[id].signed)} {escape_text(id)}" for id in largest)
+    start = None if growth is None else growth.initial_contribution
     began = "" if start is None else f"; what the stack starts from: {_share(start.signed)}"
     yield (
         "Largest writers, as parts of the stream's last value over "
@@ -53,7 +53,7 @@ def _share(signed: float) -> str:
 
 
 def _layers(layers: list[LayerMeasurement]) -> Iterator[str]:
-    turns = {each.layer: each.influence for each in layers if each.influence is not None}
+    turns = {each.layer: each.block_influence for each in layers if each.block_influence is not None}
     if len(turns) > 1:
         least, most = min(turns, key=lambda k: turns[k]), max(turns, key=lambda k: turns[k])
         yield (
@@ -74,10 +74,10 @@ def _pace(growth: Growth | None) -> Iterator[str]:
     if growth is None:
         return
     if growth.init_note is not None:
-        yield f"No growth at initialisation to compare with: {visible(growth.init_note)}."
-    if growth.pace is not None:
+        yield f"No growth at initialisation to compare with: {escape_text(growth.init_note)}."
+    if growth.update_ratio_sqrt_depth is not None:
         yield (
-            f"Updates in the later half are {times(growth.pace)} those of independent writes of "
+            f"Updates in the later half are {times(growth.update_ratio_sqrt_depth)} those of independent writes of "
             "one size, which are diluted as 1/sqrt(l)."
         )
 
@@ -92,5 +92,5 @@ def _sink(report: Report, adds: list[ResidualAdd]) -> Iterator[str]:
     if worst is not None and ratios[worst] >= _SINK:
         yield (
             f"First tokens stand apart: their stream is up to {times(ratios[worst])} as long as "
-            f"the others', at {visible(worst)}. They often serve as attention sinks."
+            f"the others', at {escape_text(worst)}. They often serve as attention sinks."
         )

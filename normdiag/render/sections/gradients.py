@@ -9,11 +9,11 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from normdiag.evidence.architecture import ResidualAdd, Stack
-from normdiag.evidence.gradients import Clipping, Gradients, Trend
+from normdiag.evidence.gradients import Clipping, Gradients, GradientTrend
 from normdiag.render.axis import Axis
-from normdiag.render.badness import badness
-from normdiag.render.escape import folded, visible
+from normdiag.render.escape import escape_text, fold_name
 from normdiag.render.page import QUIET, Column, Page, heading, prose, room, table
+from normdiag.render.sort_key import nan_as_largest
 from normdiag.render.units import count, number, percent, times, whole
 from normdiag.report.report import Report
 
@@ -30,17 +30,17 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
     loss = seen.loss
     yield heading("Gradient")
     yield prose(
-        f"Loss ({visible(loss.kind)}): {number(loss.value)}, "
+        f"Loss ({escape_text(loss.kind)}): {number(loss.value)}, "
         f"mean over {count(loss.tokens, 'target token')}."
     )
     if loss.note is not None:
-        note = visible(loss.note)
+        note = escape_text(loss.note)
         yield prose(f"{note[:1].upper()}{note[1:]}.", QUIET)
     for stack in report.architecture.stacks:
         adds = [
             add
-            for add in report.architecture.residual_adds
-            if add.stack == stack.id and add.id in seen.stream
+            for add in report.architecture.adds_of_stack(stack.id)
+            if add.id in seen.stream
         ]
         if adds:
             yield from _along(stack, adds, seen, page)
@@ -56,7 +56,7 @@ def _along(
     """One step of the line per layer; every add with its bar where all rows are wanted."""
     ends = {add.layer: seen.stream[add.id] for add in adds}
     axis = Axis.over(seen.stream[add.id] for add in adds)
-    yield prose(f"{visible(stack.id)}, layer by layer: {axis.sparkline(ends.values())}")
+    yield prose(f"{escape_text(stack.id)}, layer by layer: {axis.sparkline(ends.values())}")
     first, last = (seen.stream[adds[place].id] for place in (0, -1))
     said = f"||dL/dy||, {number(first)} at the first add, {number(last)} at the last"
     trend = seen.trends.get(stack.id)
@@ -65,7 +65,7 @@ def _along(
         yield _adds(adds, seen, axis, page)
 
 
-def _trend(trend: Trend) -> str:
+def _trend(trend: GradientTrend) -> str:
     """How the gradient changes on its way back, from the last layer to the first."""
     verb, back = ("shrinks", trend.rate) if trend.rate > 1 else ("grows", 1 / trend.rate)
     error = ""
@@ -79,7 +79,7 @@ def _trend(trend: Trend) -> str:
 
 def _adds(adds: list[ResidualAdd], seen: Gradients, axis: Axis, page: Page) -> RenderableType:
     fixed = [Column(title="add", right=False), Column(title="||dL/dy||", width=9)]
-    names = [folded(add.id, _NAME_WIDTH) for add in adds]
+    names = [fold_name(add.id, _NAME_WIDTH) for add in adds]
     longest = max(len(line) for name in names for line in name.split("\n"))
     bar = max(room(page, fixed) - longest, _SMALLEST_BAR)
     rows = [
@@ -94,10 +94,10 @@ def _adds(adds: list[ResidualAdd], seen: Gradients, axis: Axis, page: Page) -> R
 
 
 def _groups(seen: Gradients, page: Page) -> RenderableType:
-    ranked = sorted(seen.groups, key=lambda group: -badness(seen.groups[group]))
+    ranked = sorted(seen.groups, key=lambda group: -nan_as_largest(seen.groups[group]))
     shown = ranked if page.all_rows else ranked[:_SHOWN]
     fixed = [Column(title="parameters of", right=False), Column(title="share", width=7)]
-    names = [folded(group, _NAME_WIDTH) for group in shown]
+    names = [fold_name(group, _NAME_WIDTH) for group in shown]
     longest = max(len(line) for name in names for line in name.split("\n"))
     bar = max(room(page, fixed) - max(longest, len(fixed[0].title)), _SMALLEST_BAR)
     axis = Axis(low=0.0, high=1.0, log=False, gaps=False)
@@ -122,9 +122,9 @@ def _clipped(clipping: Clipping, total: float, groups: dict[str, float]) -> str:
     if not math.isfinite(total):
         return f"{said}Clipping makes no step of that."
     if clipping.factor >= 1:
-        return f"{said}Clipping at {whole(clipping.at)} leaves it as it is."
-    said += f"Clipping at {whole(clipping.at)} scales it by {number(clipping.factor)}"
-    if clipping.dominant is None:
+        return f"{said}Clipping at {whole(clipping.max_norm)} leaves it as it is."
+    said += f"Clipping at {whole(clipping.max_norm)} scales it by {number(clipping.factor)}"
+    if clipping.dominant_group is None:
         return f"{said}."
-    share = percent(groups.get(clipping.dominant))
-    return f"{said}; the largest part of what is left, {share}, is of {visible(clipping.dominant)}."
+    share = percent(groups.get(clipping.dominant_group))
+    return f"{said}; the largest part of what is left, {share}, is of {escape_text(clipping.dominant_group)}."

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 from rich.text import Text
 
-from normdiag.evidence.architecture import Norm, ReadBy, Stack
-from normdiag.render.escape import visible
+from normdiag.evidence.architecture import Norm, Stack, StreamReader
+from normdiag.render.escape import escape_text
 from normdiag.render.page import Page, facts, heading, prose
 from normdiag.render.units import count
 from normdiag.report.report import Report
 
-_READERS: dict[ReadBy, str] = {
+_READERS: dict[StreamReader, str] = {
     "norm": "a norm reads what the last layer gives",
     "head": "the head reads what the last layer gives",
     "stack": "another stack reads what the last layer gives",
@@ -37,12 +37,12 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
         f"{count(len(architecture.residual_adds), 'residual add')} in all",
     )
     for stack in architecture.stacks:
-        norms = [norm for norm in architecture.norms if norm.stack == stack.id]
+        norms = architecture.norms_of_stack(stack.id)
         yield prose(
             Text.assemble(
-                (visible(stack.id), "bold"),
+                (escape_text(stack.id), "bold"),
                 f"  {stack.placement}  ",
-                (visible(stack.drawing), "bold cyan"),
+                (escape_text(stack.drawing), "bold cyan"),
             )
         )
         yield facts(_lines(stack, norms), indent=4)
@@ -66,7 +66,7 @@ def _lines(stack: Stack, norms: list[Norm]) -> Iterator[tuple[str, str]]:
         said = ", ".join(f"{many} {role}" for role, many in roles.items())
         yield "norms", f"{said}; {'with' if stack.qk_norm else 'no'} q/k norms"
     if stack.note is not None:
-        yield "note", visible(stack.note)
+        yield "note", escape_text(stack.note)
 
 
 def _scales(stack: Stack) -> str:
@@ -76,4 +76,4 @@ def _scales(stack: Stack) -> str:
 
 
 def _end(which: str, norm: str | None) -> str:
-    return f"no {which} norm" if norm is None else f"{which} norm {visible(norm)}"
+    return f"no {which} norm" if norm is None else f"{which} norm {escape_text(norm)}"

@@ -14,10 +14,10 @@ from rich.text import Text
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.stream import AddMeasurement
 from normdiag.render.axis import Axis
-from normdiag.render.badness import badness
-from normdiag.render.escape import folded, visible
+from normdiag.render.escape import escape_text, fold_name
 from normdiag.render.page import QUIET, Column, Page, heading, prose, room, table
 from normdiag.render.sections import depth, growth
+from normdiag.render.sort_key import nan_as_largest
 from normdiag.render.units import count, number, signed, times
 from normdiag.report.report import Report
 
@@ -41,12 +41,12 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
     for stack in report.architecture.stacks:
         sites = [
             _Site(add=add, seen=report.measurements.stream[add.id])
-            for add in report.architecture.residual_adds
-            if add.stack == stack.id and add.id in report.measurements.stream
+            for add in report.architecture.adds_of_stack(stack.id)
+            if add.id in report.measurements.stream
         ]
         if not sites:
             continue
-        yield heading(f"Stream of {visible(stack.id)}")
+        yield heading(f"Stream of {escape_text(stack.id)}")
         law = report.measurements.growth.get(stack.id)
         if law is not None:
             yield prose(f"The stream {growth.sentence(law)}.")
@@ -61,7 +61,7 @@ def section(report: Report, page: Page) -> Iterator[RenderableType]:
 
 def _layers(stack: Stack, sites: list[_Site], page: Page) -> Iterator[RenderableType]:
     axis = Axis.over(site.seen.out_norm.median for site in sites)
-    names = [folded(_short(site.add, stack.id), _NAME_WIDTH) for site in sites]
+    names = [fold_name(_short(site.add, stack.id), _NAME_WIDTH) for site in sites]
     columns = [
         Column(title="layer"),
         Column(title="add", right=False, width=_width(names)),
@@ -140,12 +140,12 @@ def _extremes(sites: list[_Site]) -> Iterator[str]:
     where = f"channel {peak.seen.max_channel}, token {token.position} of sequence {token.sequence}"
     ratio = f": {times(_peak(peak))} the median magnitude there" if _finite(peak) else ""
     yield (
-        f"Value that stands out most: {number(peak.seen.max_abs)} at {visible(peak.add.id)}, "
+        f"Value that stands out most: {number(peak.seen.max_abs)} at {escape_text(peak.add.id)}, "
         f"{where}{ratio}."
     )
     yield (
-        f"Largest update: {number(update.seen.update_ratio.median)} at {visible(update.add.id)}. "
-        f"Lowest cosine: {signed(opposed.seen.cosine.median)} at {visible(opposed.add.id)}."
+        f"Largest update: {number(update.seen.update_ratio.median)} at {escape_text(update.add.id)}. "
+        f"Lowest cosine: {signed(opposed.seen.cosine.median)} at {escape_text(opposed.add.id)}."
     )
     first, last = sites[0].seen.token_cosine, sites[-1].seen.token_cosine
     if first is not None and last is not None:
@@ -156,7 +156,7 @@ def _extremes(sites: list[_Site]) -> Iterator[str]:
 
 
 def _worst(sites: list[_Site], measure: Callable[[_Site], float]) -> _Site:
-    return max(sites, key=lambda site: badness(measure(site)))
+    return max(sites, key=lambda site: nan_as_largest(measure(site)))
 
 
 def _peak(site: _Site) -> float:

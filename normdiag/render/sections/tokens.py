@@ -9,10 +9,10 @@ from rich.text import Text
 
 from normdiag.evidence.architecture import Norm, ResidualAdd, Stack
 from normdiag.evidence.tokens import TokenTrace
-from normdiag.render.escape import visible
+from normdiag.render.escape import escape_text
 from normdiag.render.heat import Heat, Worst, draw
 from normdiag.render.page import Page, heading, prose
-from normdiag.render.sections import standouts
+from normdiag.render.sections import outlier_tokens
 from normdiag.report.report import Report
 
 Sites = Sequence[tuple[str, tuple[str, ...]]]
@@ -21,14 +21,14 @@ Sites = Sequence[tuple[str, tuple[str, ...]]]
 
 def section(report: Report, trace: TokenTrace, page: Page) -> Iterator[RenderableType]:
     """Yield the words and the heat tables of one sequence."""
-    text = "" if trace.text is None else visible(trace.text)
+    text = "" if trace.text is None else escape_text(trace.text)
     yield heading(f"Sequence {trace.sequence}", text)
-    for sentence in standouts.sentences(report, trace):
+    for sentence in outlier_tokens.sentences(report, trace):
         yield prose(sentence)
     for stack in report.architecture.stacks:
-        adds = [add for add in report.architecture.residual_adds if add.stack == stack.id]
-        norms = [norm for norm in report.architecture.norms if norm.stack == stack.id]
-        name = visible(stack.id)
+        adds = report.architecture.adds_of_stack(stack.id)
+        norms = report.architecture.norms_of_stack(stack.id)
+        name = escape_text(stack.id)
         tables: tuple[tuple[str, Mapping[str, tuple[float, ...]], Sites, Worst], ...] = (
             (f"Stream norm after each layer of {name}", trace.out_norm, _ends(adds), max),
             ("Update ratio, the largest of each layer", trace.update_ratio, _adds(adds), max),
@@ -50,7 +50,7 @@ def section(report: Report, trace: TokenTrace, page: Page) -> Iterator[Renderabl
 
 def label(trace: TokenTrace, position: int) -> str:
     """Return a token's position and text, blanks made visible."""
-    return f"{position:>4} {visible(trace.tokens[position]).replace(' ', '␣')}"
+    return f"{position:>4} {escape_text(trace.tokens[position]).replace(' ', '␣')}"
 
 
 def _heat(
@@ -105,6 +105,6 @@ def _elsewhere(stack: Stack, trace: TokenTrace, ids: list[str]) -> Iterator[Rend
     }
     if lengths and len(trace.tokens) not in lengths:
         yield prose(
-            f"{visible(stack.id)} runs over other tokens ({', '.join(map(str, sorted(lengths)))} "
+            f"{escape_text(stack.id)} runs over other tokens ({', '.join(map(str, sorted(lengths)))} "
             "of them); --format csv has their numbers."
         )

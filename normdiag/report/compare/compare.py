@@ -91,7 +91,8 @@ def _choose_basis(sides: ReportPair) -> tuple[ComparisonBasis, str | None]:
         return "structure", "the streams have different widths"
     if not inputs.are_same_inputs(mine, theirs):
         return "structure", (
-            f"the streams are not compared: A was run on {_describe_inputs(mine)}, B on {_describe_inputs(theirs)}"
+            f"the streams are not compared: A was run on {_describe_inputs(mine)}, B on "
+            f"{_describe_inputs(theirs)}"
         )
     return "summaries", None
 

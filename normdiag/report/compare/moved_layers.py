@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from normdiag.evidence.architecture import layer_id
 from normdiag.report.compare.comparison import Difference
 from normdiag.report.compare.fingerprints import Fingerprint, compute_fingerprints, is_match
 from normdiag.report.compare.report_pair import ReportPair
@@ -67,7 +68,7 @@ def _moved_difference(a: str, b: str, layer: int, source: int, *, is_swap: bool)
     return Difference(
         kind="moved-layers",
         severity="error",
-        a=tuple(f"{a}/layer#{i}" for i in sorted((layer, source))),
-        b=tuple(f"{b}/layer#{i}" for i in sorted((layer, source))),
+        a=tuple(layer_id(a, i) for i in sorted((layer, source))),
+        b=tuple(layer_id(b, i) for i in sorted((layer, source))),
         message=message,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from normdiag.evidence.architecture import Architecture
+from normdiag.evidence.architecture import Architecture, layer_id
 from normdiag.evidence.differences import Differences
 from normdiag.findings import Severity
 from normdiag.report.compare.comparison import Difference, DifferenceKind
@@ -85,7 +85,7 @@ def forward_order(architecture: Architecture) -> dict[str, float]:
     names: list[str | None] = []
     for add in architecture.residual_adds:
         inside = (*add.input_norms, *add.inner_norms, *add.output_norms)
-        layer = f"{add.stack}/layer#{add.layer}"
+        layer = layer_id(add.stack, add.layer)
         names += [add.stack, layer, add.skip_norm, *inside, add.id, add.stream_norm]
     places = {name: float(i) for i, name in enumerate(dict.fromkeys(names)) if name is not None}
     # All other norms (first, last, between stacks) stand before the next one that has a place.

@@ -52,7 +52,8 @@ def _compare_stacks(sides: ReportPair, a: Stack, b: Stack) -> Iterator[Differenc
     counts = []
     if a.layers != b.layers:
         counts.append(
-            f"{a.id} has {a.layers} layers in A and {b.layers} in B{_describe_unpaired_layers(sides, a, b)}"
+            f"{a.id} has {a.layers} layers in A and {b.layers} in "
+            f"B{_describe_unpaired_layers(sides, a, b)}"
         )
     x, y = a.residual_adds_per_layer, b.residual_adds_per_layer
     if x != y:
@@ -103,7 +104,8 @@ def _compare_scales(a: ResidualAdd, b: ResidualAdd, rounding: Rounding) -> Itera
             is_other = abs(x - y) > rounding.parameter_tolerance * max(abs(x), abs(y))
         if is_other:
             severity: Severity = "warning" if is_learned else "error"
-            text = f"the scale on the {what} is {_format_scale(mine)} in A and {_format_scale(theirs)} in B"
+            scales = f"{_format_scale(mine)} in A and {_format_scale(theirs)} in B"
+            text = f"the scale on the {what} is {scales}"
             yield SiteDifference("scale", severity, (a.id, b.id), text)
 
 

@@ -66,7 +66,7 @@ class DefaultedSetting(Rule):
         for each in evidence.subject.loading.defaulted or ():
             yield self.finding(
                 f"config.json omits {each.setting}; the class default {each.value} is used: "
-f"{each.effect}; with {each.alternative}: {each.alternative_effect}",
+                f"{each.effect}; with {each.alternative}: {each.alternative_effect}",
                 ids=(),
                 severity="info",
                 confidence="high",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import Norm, ResidualAdd
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, sort_worst_first
 from normdiag.rules.thresholds import Limits, Threshold
@@ -17,31 +17,31 @@ LOOSEST = "bfloat16"
 
 
 class ReplayMismatch(Rule):
-    """A norm or a stream, recomputed from what was found of it, does not come out as seen.
+    """A norm or a stream recomputed from its detected operands differs from the recorded value.
 
     ## What it does
 
-    Names the norms and residual adds that do not replay, and the stacks that do not close.
+    Reports norms and residual adds whose replay differs from the recorded value, and stacks whose
+    reconstruction (x_in + Σ u vs x_out) differs.
 
     ## Why it matters
 
-    Then the report describes another computation than the one that ran: a wrong epsilon or gain,
-    an addition that was missed, a write to the stream behind the tracer's back. Tools that skip
-    this check have been silently wrong on sandwich norms, on post-norm, and on models that add
-    the residual inside a sub-module.
+    The report then describes a computation other than the one that ran: a wrong epsilon or gain, a
+    missed addition, or a write to the stream that the tracer cannot see. Tools without this check
+    have given wrong decompositions for sandwich norms, post-norm, and models that add the residual
+    inside a sub-module.
 
     ## How it is measured
 
     Each norm is recomputed in float64 from its operands, each add from its own, and compared with
-    what the model made: the largest |recomputed - seen| over the largest |seen|. Closure is the
-    same along the chain: for every layer, what came in plus what the adds wrote, through the norms
-    and scales that were found, against what went out.
+    the recorded value: max |recomputed - recorded| / max |recorded|. Closure applies the same test
+    to each layer: its input plus the writes of its adds, through the detected norms and scales,
+    against its output.
 
     ## Thresholds
 
-    They are some roundings of the number format, since the model rounds after every operation and
-    the replay does not; in float32, which has digits to spare, many. Formats that are not listed
-    are judged as bfloat16.
+    They are multiples of the rounding error of the number format, since the model rounds after
+    every operation and the replay does not. Formats that are not listed use the bfloat16 threshold.
 
     ## Example
 
@@ -50,18 +50,18 @@ class ReplayMismatch(Rule):
 
     ## How to fix
 
-    Do not trust the numbers of the sites that are named. Run the model without fused kernels,
-    compilation and hooks of other tools; if the mismatch stays, report it with the source line.
+    Do not rely on the measurements of the reported sites. Run the model without fused kernels,
+    compilation, and hooks of other tools; if the mismatch persists, report it with the source line.
 
     ## When it is wrong
 
-    A norm whose input is a large constant plus a small signal loses digits to cancellation inside
-    the model itself: the replay is then the better number of the two. Quantised models round more
-    coarsely than their nominal format.
+    A norm whose input is a large constant plus a small signal loses digits to cancellation in the
+    model itself; the replay is then the more accurate value. Quantised models round more coarsely
+    than their nominal format.
 
     ## References
 
-    * The same identity asked for elsewhere: github.com/ndif-team/nnterp, issue 53 (2026).
+    * The same identity requested elsewhere: github.com/ndif-team/nnterp, issue 53 (2026).
     * Higham, Accuracy and Stability of Numerical Algorithms, 2nd edition (2002), chapter 4: the
       error of sums.
     """
@@ -75,7 +75,7 @@ class ReplayMismatch(Rule):
             name="float32",
             unit="relative error",
             default=1e-4,
-            meaning="most that float32 and float64 models may differ by",
+            meaning="largest error allowed for float32 and float64 models",
             source="our choice (2026), 840 roundings of 2^-23: SmolLM2-135M replays to 1.6e-7",
             low=0.0,
             high=1.0,
@@ -95,7 +95,7 @@ class ReplayMismatch(Rule):
             default=5e-2,
             meaning="the same for bfloat16 and every other format",
             source="our choice (2026), 6 roundings of 2^-7: SmolLM2-135M replays to 6e-3, "
-            "closes to 0.015",
+            "reconstruction error 0.015",
             low=0.0,
             high=1.0,
         ),
@@ -111,9 +111,7 @@ class ReplayMismatch(Rule):
         )
         if broken:
             yield self._finding(
-                f"{count(len(broken), 'site')} do not replay"
-                if len(broken) > 1
-                else "one site does not replay",
+                f"replay differs at {format_count(len(broken), 'site')}",
                 broken,
                 limit,
             )
@@ -129,20 +127,21 @@ class ReplayMismatch(Rule):
         )
         for each in open_:
             layer = evidence.measurements.closure[each.id].layer
-            at = "" if layer is None else f", worst in layer {layer}"
-            yield self._finding(f"the stream does not add up{at}", (each,), limit)
+            place = "" if layer is None else f", largest in layer {layer}"
+            yield self._finding(f"x_in + Σ u differs from x_out{place}", (each,), limit)
 
     def _finding(self, what: str, sites: tuple[RatedSite, ...], limit: float) -> Finding:
         worst = sites[0]
         return self.finding(
-            f"{what}: relative error {number(worst.value)} (threshold {number(limit)}) "
+            f"{what}: relative error {format_number(worst.value)} (threshold "
+            f"{format_setting(limit)}) "
             f"at {describe_places(sites)}" + (f", worst at {worst.id}" if len(sites) > 1 else ""),
             ids=site_ids(sites),
             severity="warning",
             confidence="high",
             measured=(worst.value, limit),
-            advice="do not trust the other numbers of these sites; look for a fused kernel, a hook "
-            "or a write past PyTorch's dispatcher",
+            advice="do not rely on other measurements of these sites; look for a fused kernel, a "
+            "hook, or a write that bypasses PyTorch's dispatcher",
         )
 
 

@@ -6,49 +6,49 @@ from collections.abc import Iterable, Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Confidence, Finding, Severity
-from normdiag.rules.number import count
+from normdiag.number_text import format_count
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits
 
 
 class WeightsNotLoaded(Rule):
-    """Checkpoint and model do not fit: parameters are missing, left over, or of another shape.
+    """Checkpoint and model do not match: parameters are missing, unexpected, or of another shape.
 
     ## What it does
 
-    Names the parameters that the model has and the checkpoint lacks (they are newly initialised),
-    those that the checkpoint has and the model does not use, and those whose shapes differ. A
-    missing parameter of a norm is an error, other missing parameters a warning; a vector (a norm's
-    gain, a bias) of a layer that ran which the model leaves aside is a warning, others are
+    Reports parameters that the model has and the checkpoint lacks (they are newly initialised),
+    parameters of the checkpoint that the model does not use, and parameters whose shapes differ. A
+    missing norm parameter is an error, another missing parameter a warning. An unexpected vector (a
+    norm's gain, a bias) in a layer that ran is a warning, other unexpected parameters are
     information.
 
     ## Why it matters
 
-    Loaders print a line and go on. A final norm whose gain of 6 is absent comes up as ones, and
-    all logits are six times too small; a model that knows nothing of the checkpoint's q/k norms
-    runs without them. Everything looks healthy but the output.
+    Loaders log a line and continue. If the gain of the final norm is missing it is initialised to
+    ones, and with a trained gain of 6 all logits are six times too small; a model class without q/k
+    norms ignores those of the checkpoint. Only the output shows the error.
 
     ## How it is measured
 
-    From what the loader could not match. Whether a parameter belongs to a norm is read off the
-    graph: it is a parameter of the module that ran the norm. Tied weights are not missing.
+    From the loader's lists of mismatches. A parameter belongs to a norm if the module that ran the
+    norm in the graph owns it. Tied weights do not count as missing.
 
     ## Thresholds
 
     ## Example
 
-    The sample is the tiny Llama of this repository without `model.norm.weight`.
+    The tiny Llama of this repository without `model.norm.weight`.
 
     ## How to fix
 
-    Missing: fetch the checkpoint again, or correct the key in the conversion script (a prefix
-    such as `model.` too many or too few moves every key). Left over: load it with the class that
-    has these parameters, see `architectures` in `config.json`.
+    Missing: download the checkpoint again, or correct the key in the conversion script (an extra or
+    missing prefix such as `model.` changes every key). Unexpected: load the checkpoint with the
+    class that has these parameters, see `architectures` in `config.json`.
 
     ## When it is wrong
 
-    A task head that you are about to train is rightly missing, and heads of pre-training (a second
-    prediction layer, a pooler) are rightly left over. `--ignore ND003` where that is known.
+    A task head that is still to be trained is missing by design, and pre-training heads (a second
+    prediction layer, a pooler) are unexpected by design. Use `--ignore ND003` in that case.
 
     ## References
 
@@ -67,11 +67,11 @@ class WeightsNotLoaded(Rule):
         """One finding per kind of mismatch, norms apart from the rest."""
         loading = evidence.subject.loading
         norms = _norm_parameters(evidence)
-        absent = (
+        unmatched = (
             (loading.missing, "not in the checkpoint, so newly initialised"),
             (loading.mismatched, "of another shape in the checkpoint"),
         )
-        for names, what in absent:
+        for names, what in unmatched:
             in_norms, others = _split_norm_parameters(names, norms)
             yield from self._loading_finding(in_norms, f"of a norm {what}", "error", "high")
             yield from self._loading_finding(others, what, "warning", "high")
@@ -89,15 +89,15 @@ class WeightsNotLoaded(Rule):
             return
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         yield self.finding(
-            f"{count(len(names), 'parameter')} {what}: {', '.join(names[:3])}{more}",
+            f"{format_count(len(names), 'parameter')} {what}: {', '.join(names[:3])}{more}",
             ids=names,
             severity=severity,
             confidence=confidence,
             measured=(float(len(names)), 0.0),
-            advice="the numbers of these parameters, and of all that they act on, say nothing of "
-            "the checkpoint: compare its keys with the model's"
+            advice="compare the checkpoint's keys with the model's; measurements of these "
+            "parameters and of everything downstream do not describe the checkpoint"
             if severity != "info"
-            else "right for a head that this class does not have",
+            else "expected for a head that this model class does not have",
         )
 
 

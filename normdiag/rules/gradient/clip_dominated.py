@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.gradients import Clipping
 from normdiag.findings import Finding
-from normdiag.rules.number import number
+from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits, Threshold
 
@@ -17,47 +17,47 @@ _SCALELESS = "random-projection"
 
 
 class ClipDominated(Rule):
-    """One part of the model makes clipping scale down all the others.
+    """One parameter group dominates the global gradient norm, so clipping scales down all others.
 
     ## What it does
 
-    Names the layer or module whose gradient is so large that clipping the global norm, which it
-    makes up, takes the step away from everything else.
+    Reports the layer or module whose gradient is so large that clipping by the global norm reduces
+    the update of all other parameters.
 
     ## Why it matters
 
-    Clipping by the global norm multiplies every gradient by min(1, c / G). Where one group is
-    nearly all of G, the others are scaled by a factor that they did not need, step after step. The
-    usual causes change no output: a matrix that only a norm reads has a gradient that goes as one
-    over its scale, and an embedding that is drawn too small stands in front of a norm that divides
-    by its size.
+    Clipping by the global norm multiplies every gradient by min(1, c / G). Where one group makes up
+    nearly all of G, the others are scaled down at every step although they are small. The usual
+    causes do not change the output: a matrix that is read only by a norm has a gradient
+    proportional to 1 / its scale, and an embedding initialised too small is divided by its size in
+    the next norm.
 
     ## How it is measured
 
     One backward pass of the loss that the report names. G is the norm over all parameters, S the
     share of its square that belongs to the largest group (a layer, or a module outside of them).
-    The value is how much smaller the others' gradients become than they would by themselves:
-    min(1, c / (G sqrt(1 - S))) over min(1, c / G). Losses that are a random projection have no
-    size of their own and are not judged.
+    The value is how much smaller the other gradients become than if they were clipped alone: min(1,
+    c / (G sqrt(1 - S))) over min(1, c / G). Random-projection losses have an arbitrary scale and
+    are not judged.
 
     ## Thresholds
 
     ## Example
 
-    Four layers of x + ln(w2 relu(w1 x)), one w2 a thousand times too small; against the same with
-    all matrices alike.
+    Four layers of x + ln(w2 relu(w1 x)), one w2 a thousand times too small; the same with all
+    matrices of equal scale.
 
     ## How to fix
 
-    Scale up the weights that only a norm reads (the report lists them; no output changes), or
-    start them at unit size. Otherwise clip by group, or find out why that gradient is so large:
-    the norm behind it may divide by epsilon alone.
+    Scale up the weights that are read only by a norm (the report lists them; the output does not
+    change), or initialise them at unit scale. Otherwise clip per group, or find why that gradient
+    is so large: the next norm may divide by epsilon alone.
 
     ## When it is wrong
 
-    Adam divides a constant factor out again; what is left is the unevenness over steps. One text
-    says little of a training, so this is never more than information. Vision transformers that
-    start from a class token of zeros have such a gradient at their first step alone.
+    Adam cancels a constant factor; only its variation over steps remains. One batch is a small
+    sample of a training run, so the severity is always info. Vision transformers with a
+    zero-initialised class token have such a gradient at their first step only.
 
     ## References
 
@@ -76,8 +76,8 @@ class ClipDominated(Rule):
             name="held_back",
             unit="factor",
             default=10,
-            meaning="all other gradients are scaled down by more than this for one group's sake",
-            source="a tenth of the step that was meant. With nine tenths of the squared norm in "
+            meaning="a larger reduction of all other gradients is reported",
+            source="a tenth of the intended step. With nine tenths of the squared norm in "
             "one group it is sqrt(10) = 3.2; BERT has 0.87 outside of its layers at first",
             low=1.0,
         ),
@@ -107,20 +107,22 @@ class ClipDominated(Rule):
     ) -> Finding:
         group = str(clipping.dominant_group)
         return self.finding(
-            f"clipping at {number(clipping.max_norm)} scales every gradient by "
-            f"{number(clipping.factor)}: {number(100 * share)} % of the squared norm is of "
-            f"{group}, and all else is held back {number(measured[0])} times (threshold "
-            f"{number(measured[1])})",
+            f"clipping at {format_setting(clipping.max_norm)} scales every gradient by "
+            f"{format_number(clipping.factor)}: {group} holds {format_number(share, 4)} of the "
+            f"squared "
+            f"gradient norm, and all other gradients become {format_number(measured[0])} times "
+            f"smaller "
+            f"than if clipped alone (threshold {format_setting(measured[1])})",
             ids=(group,),
-            severity="info",  # of one text: a training meets many
+            severity="info",  # one batch is a small sample of a training run
             confidence="high",
             measured=measured,
-            advice=f"{_describe_cause(evidence, group)}; or clip by group",
+            advice=f"{_describe_cause(evidence, group)}; or clip per group",
         )
 
 
 def _describe_cause(evidence: Evidence, group: str) -> str:
-    """The weights of the group whose scale is free, smallest first."""
+    """Name the smallest scale-invariant weight of the group, where it has one."""
     known = evidence.measurements.invariances
     free = (
         [w for w in known.scale_invariant_weights if w.weight.startswith(f"{group}.")]
@@ -129,11 +131,11 @@ def _describe_cause(evidence: Evidence, group: str) -> str:
     )
     if not free:
         return (
-            f"find out why the gradient of {group} is so large: its weights may be drawn too "
-            "small, or a norm behind it divide by epsilon alone"
+            f"find why the gradient of {group} is so large: its weights may be initialised too "
+            "small, or the next norm may divide by epsilon alone"
         )
     least = min(free, key=lambda weight: weight.frobenius)
     return (
-        f"scale up {least.weight} (norm {number(least.frobenius)}): only {least.norm} reads it, so "
-        "no output changes and its gradient falls in proportion"
+        f"scale up {least.weight} (norm {format_number(least.frobenius)}): it is read only by "
+        f"{least.norm}, so the output does not change and its gradient falls in proportion"
     )

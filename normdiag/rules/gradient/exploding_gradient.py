@@ -9,51 +9,51 @@ from normdiag.evidence.architecture import Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.gradients import Gradients, GradientTrend
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits, Threshold
 
 
 class ExplodingGradient(Rule):
-    """The gradient grows from layer to layer on its way back.
+    """The gradient norm grows geometrically from the last layer to the first.
 
     ## What it does
 
-    Names stacks in which the gradient of the loss is multiplied by a steady factor per layer
-    between the last residual add and the first, by a large one in all; and those where it is not
-    finite though the loss is.
+    Reports stacks in which ||dL/dy|| grows by a constant factor per layer from the last residual
+    add to the first, with a large total factor, and stacks where it is not finite although the loss
+    is.
 
     ## Why it matters
 
-    The first layers then set the global norm, and so the clipping of everything behind them; a
-    step that suits the last layers throws the first ones far. A stream that grows geometrically
-    has this gradient: each branch multiplies what it reads, and what comes back.
+    The first layers then determine the global norm and with it the clipping of all other layers; a
+    learning rate that suits the last layers is too large for the first. A stream that grows
+    geometrically has such a gradient: each branch amplifies its input and its gradient alike.
 
     ## How it is measured
 
-    One backward pass of the loss that the report names. Per residual add y = x + u, the root of
-    the mean over tokens of ||dL/dy||^2, before any norm. A straight line is laid through its
-    logarithm against depth. The finding needs a factor per layer above the threshold by twice its
-    standard error (a single jump, as at the first add of many models, is no growth per layer) and,
-    along the line, a total above the other threshold.
+    One backward pass of the loss that the report names. Per residual add y = x + u, the root of the
+    mean over tokens of ||dL/dy||^2, before any norm. A straight line is fitted to its logarithm
+    against depth. The finding needs a factor per layer above the threshold by twice its standard
+    error (a single jump, as at the first add of many models, is not a rate per layer) and a total
+    along the line above the other threshold.
 
     ## Thresholds
 
     ## Example
 
-    48 blocks of x + fc(x) without any norm, against the same with a norm in each branch.
+    48 blocks of x + fc(x) without any norm; the same with a norm in each branch.
 
     ## How to fix
 
-    Normalise what each branch reads, so that its derivative falls as the stream grows; draw the
-    last weights of each branch smaller by 1/sqrt(2L); look for a branch scale that got lost. Where
-    it is only the range of a short format that is too small, scale the loss, or run in bfloat16.
+    Normalise the branch input, so that its derivative falls as the stream grows; initialise the
+    last weights of each branch smaller by 1/sqrt(2L); look for a missing branch scale. If only the
+    range of a low-precision format is exceeded, scale the loss, or run in bfloat16.
 
     ## When it is wrong
 
-    In a pre-norm model the gradient rises on its way back as the stream falls, as 1/||x||: by 4 to
-    10 over twelve layers at initialisation, by 13 in SmolLM2's thirty. That is no defect and stays
-    below the thresholds.
+    In a pre-norm model the gradient grows towards the first layer as 1/||x||: by 4 to 10 over
+    twelve layers at initialisation, by 13 over the thirty layers of SmolLM2. That is not a defect
+    and stays below the thresholds.
 
     ## References
 
@@ -72,7 +72,7 @@ class ExplodingGradient(Rule):
             name="rate",
             unit="factor per layer",
             default=1.12,
-            meaning="a larger growth per layer, by twice its standard error, is reported",
+            meaning="a growth per layer above this by twice its standard error is reported",
             source="SmolLM2: 1.09; a stack without norms at PyTorch's default weights, of variance "
             "1/(3H): sqrt(1 + 1/3) = 1.155 per add",
             low=1.0,
@@ -81,7 +81,7 @@ class ExplodingGradient(Rule):
             name="total",
             unit="first add / last add",
             default=100,
-            meaning="and only where it grows by this much along the line",
+            meaning="smallest total growth along the fitted line that is reported",
             source="pre-norm at initialisation: sqrt(q_L / q_1) of the stream, 4 (Llama) to 11 "
             "(OLMo 2) over twelve layers; trained, SmolLM2: 12.6 over thirty along the line",
             low=1.0,
@@ -106,29 +106,32 @@ class ExplodingGradient(Rule):
                     yield self._growing_finding(stack, trend, limits)
 
     def _count_non_finite(self, evidence: Evidence, gradients: Gradients, stack: Stack) -> int:
-        adds = (a for a in evidence.architecture.residual_adds if a.stack == stack.id)
+        adds = evidence.architecture.adds_of_stack(stack.id)
         return sum(not math.isfinite(gradients.stream.get(add.id, 0.0)) for add in adds)
 
     def _growing_finding(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
         return self.finding(
-            f"the gradient in {stack.id} grows by {number(1 / trend.rate)} per layer on its way "
-            f"back (threshold {number(limits['rate'])}), {number(1 / trend.total)} times over "
-            f"{stack.layers} layers (threshold {number(limits['total'])})",
+            f"||dL/dy|| in {stack.id} grows by a factor of {format_number(1 / trend.rate)} per "
+            f"layer "
+            f"from the last layer to the first (threshold {format_setting(limits['rate'])}), "
+            f"{format_number(1 / trend.total)} in total over {stack.layers} layers (threshold "
+            f"{format_setting(limits['total'])})",
             ids=(stack.id,),
             severity="warning",
             confidence="medium" if trend.rate_error is None else "high",
             measured=(1 / trend.rate, limits["rate"]),
-            advice="normalise what each branch reads, or draw the last weights of each branch "
-            "smaller by 1/sqrt(2L); look for a branch scale that got lost",
+            advice="normalise the branch input, or initialise the last weights of each branch "
+            "smaller by 1/sqrt(2L); look for a missing branch scale",
         )
 
     def _non_finite_finding(self, stack: Stack, lost: int, limits: Limits) -> Finding:
         return self.finding(
-            f"the gradient is not finite at {count(lost, 'add')} of {stack.id}, though the loss is",
+            f"||dL/dy|| is not finite at {format_count(lost, 'add')} of {stack.id}, but the loss "
+            f"is",
             ids=(stack.id,),
             severity="error",
             confidence="high",
             measured=(math.inf, limits["rate"]),
-            advice="scale the loss down, or run the backward pass in bfloat16 or float32; a root "
-            "or a norm of exactly 0 has no finite derivative either: give it an epsilon",
+            advice="scale the loss down, or run the backward pass in bfloat16 or float32; a square "
+            "root or a norm of exactly 0 has no finite derivative: add an epsilon",
         )

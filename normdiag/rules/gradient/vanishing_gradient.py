@@ -9,52 +9,51 @@ from normdiag.evidence.architecture import Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.gradients import GradientTrend
 from normdiag.findings import Finding
-from normdiag.rules.number import number
+from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits, Threshold
 
 
 class VanishingGradient(Rule):
-    """The gradient shrinks from layer to layer on its way back.
+    """The gradient norm shrinks geometrically from the last layer to the first.
 
     ## What it does
 
-    Names stacks in which the gradient of the loss loses a steady factor per layer between the
-    last residual add and the first, and a large one in all; and those whose first layers get none.
+    Reports stacks in which ||dL/dy|| falls by a constant factor per layer from the last residual
+    add to the first, with a large total factor, and stacks whose first layers receive no gradient.
 
     ## Why it matters
 
-    Layers that get a hundredth of the gradient learn a hundredth as fast under plain gradient
-    descent, and under Adam they learn from what is left above rounding and epsilon. A factor per
-    layer that is lost on the way back is lost forward too: what comes in no longer shows in what
-    goes out.
+    Layers that receive a hundredth of the gradient learn a hundredth as fast under plain gradient
+    descent; under Adam they learn from what remains above rounding and epsilon. The same factor per
+    layer applies forward: the output hardly depends on the input.
 
     ## How it is measured
 
-    One backward pass of the loss that the report names. Per residual add y = x + u, the root of
-    the mean over tokens of ||dL/dy||^2, before any norm. A straight line is laid through its
-    logarithm against depth. The finding needs a factor per layer above the threshold by twice its
-    standard error (a single jump is no loss per layer) and, along the line, a total above the
-    other threshold. A first add whose gradient is 0 where the last one's is not is always reported.
+    One backward pass of the loss that the report names. Per residual add y = x + u, the root of the
+    mean over tokens of ||dL/dy||^2, before any norm. A straight line is fitted to its logarithm
+    against depth. The finding needs a factor per layer above the threshold by twice its standard
+    error (a single jump is not a rate per layer) and a total along the line above the other
+    threshold. A zero gradient at the first add with a non-zero one at the last is always reported.
 
     ## Thresholds
 
     ## Example
 
-    ln(x + fc(x)) with biases as large as the stream: each layer halves what came in. Against the
-    same with small biases.
+    ln(x + fc(x)) with biases as large as the stream, so that each layer halves its input; the same
+    with small biases.
 
     ## How to fix
 
-    Put the norm into the branch (pre-norm), so that the way back along the skips has no norms on
-    it; or give the skip a larger share of each sum (DeepNorm's alpha, smaller last weights of each
-    branch). A skip that is scaled by less than 1, or branches that saturate, do the same harm.
+    Move the norm into the branch (pre-norm), so that the skip path has no norms; or give the skip a
+    larger share of each sum (DeepNorm's alpha, smaller last weights of each branch). Skips scaled
+    by less than 1 and saturated branches have the same effect.
 
     ## When it is wrong
 
     A classifier that reads one token, or a loss of few tokens, gives the last layers a gradient at
-    those tokens alone; the mean over tokens still compares. Trained post-norm encoders lose
-    1.1 per layer over six layers (MiniLM) and twelve (ALBERT), which is no defect.
+    those tokens only; the mean over tokens is still comparable. Trained post-norm encoders lose a
+    factor of 1.1 per layer over six layers (MiniLM) and twelve (ALBERT), which is not a defect.
 
     ## References
 
@@ -72,7 +71,7 @@ class VanishingGradient(Rule):
             name="rate",
             unit="factor per layer",
             default=1.12,
-            meaning="a larger loss per layer, by twice its standard error, is reported",
+            meaning="a decay per layer above this by twice its standard error is reported",
             source="sqrt(3/2) = 1.22 is what Xiong et al. (2020, appendix F) expect of a post-norm "
             "layer whose branches pass nothing back; at 1.12 half is lost in 6 layers",
             low=1.0,
@@ -81,7 +80,7 @@ class VanishingGradient(Rule):
             name="total",
             unit="last add / first add",
             default=100,
-            meaning="and only where this much is lost along the line",
+            meaning="smallest total decay along the fitted line that is reported",
             source="trained models stay within 13 either way along the line (SmolLM2 12.6, ALBERT "
             "2.5, MiniLM 1.9); a hundredth is 2^-7, all the bits that bfloat16 has after its first",
             low=1.0,
@@ -106,24 +105,25 @@ class VanishingGradient(Rule):
 
     def _shrinking_finding(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
         return self.finding(
-            f"the gradient in {stack.id} shrinks by {number(trend.rate)} per layer on its way back "
-            f"(threshold {number(limits['rate'])}), {number(trend.total)} times over "
-            f"{stack.layers} layers (threshold {number(limits['total'])})",
+            f"||dL/dy|| in {stack.id} shrinks by a factor of {format_number(trend.rate)} per layer "
+            f"from the last layer to the first (threshold {format_setting(limits['rate'])}), "
+            f"{format_number(trend.total)} in total over {stack.layers} layers (threshold "
+            f"{format_setting(limits['total'])})",
             ids=(stack.id,),
             severity="warning",
             confidence="medium" if trend.rate_error is None else "high",
             measured=(trend.rate, limits["rate"]),
-            advice="normalise inside the branch (pre-norm), or give the skip a larger share of "
+            advice="move the norm into the branch (pre-norm), or give the skip a larger share of "
             "each sum: smaller last weights and biases of each branch, or DeepNorm's alpha",
         )
 
     def _zero_gradient_finding(self, stack: Stack, limits: Limits) -> Finding:
         return self.finding(
-            f"no gradient reaches the first layer of {stack.id}: it is 0 there and not in the last",
+            f"||dL/dy|| is 0 at the first layer of {stack.id} and not 0 at the last",
             ids=(stack.id,),
             severity="warning",
             confidence="high",
             measured=(math.inf, limits["rate"]),
-            advice="look for a scale of 0, a branch that writes a constant, or values that "
-            "underflow in a short format",
+            advice="look for a scale of 0, a branch with constant output, or underflow in a "
+            "low-precision format",
         )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import number
+from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -21,25 +21,25 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class AmplifyingNorm(Rule):
-    """A norm multiplies small changes of its input many thousand times.
+    """A norm amplifies small changes of its input many thousand times.
 
     ## What it does
 
-    Names norms whose Jacobian has a large singular value, since their input hardly varies while
-    their epsilon does not hold them back.
+    Reports norms whose Jacobian has a large singular value because their input hardly varies and
+    their epsilon is too small to limit the amplification.
 
     ## Why it matters
 
-    Rounding errors of what feeds the norm come out of it as large as the signal, and the gradient
-    behind it is multiplied by the same factor on its way back: one such token makes a step of its
-    own. An epsilon of 1e-12 bounds the factor at a million, one of 1e-5 at 316.
+    Rounding errors in the input become as large as the signal in the output, and the gradient is
+    multiplied by the same factor: a single such token can dominate an optimiser step. An epsilon of
+    1e-12 bounds the factor at 1e6, one of 1e-5 at 316.
 
     ## How it is measured
 
-    sigma_max of the norm's Jacobian at sampled tokens, exactly. It is about max |gamma| / s with
-    s = sqrt(m2 + eps), so at most max |gamma| / sqrt(eps). The median over tokens is compared for a
-    warning; a single token, for which 1/s over all tokens is looked at too, is mentioned. So is a
-    norm whose typical input is constant, which is the finding of ND302.
+    sigma_max of the norm's Jacobian at sampled tokens, exactly. It is about max |gamma| / s with s
+    = sqrt(m2 + eps), so at most max |gamma| / sqrt(eps). A median over tokens above the threshold
+    is a warning. A single token above it (1/s is known for all tokens) is info, and so is a norm
+    whose typical input is constant, which ND302 reports.
 
     ## Thresholds
 
@@ -49,13 +49,13 @@ class AmplifyingNorm(Rule):
 
     ## How to fix
 
-    Find what makes the input so small: an embedding multiplier that is missing, a projection that
-    was never trained, a branch that writes next to nothing. Raise epsilon to 1e-6 or 1e-5 if the
-    original has it so.
+    Find why the input is so small: a missing embedding multiplier, an untrained projection, a
+    branch with negligible output. Set epsilon to 1e-6 or 1e-5 if the reference implementation uses
+    that.
 
     ## When it is wrong
 
-    Rows that are constant on purpose, such as padding that no mask marks.
+    Rows that are constant by design, such as padding without a mask.
 
     ## References
 
@@ -73,10 +73,9 @@ class AmplifyingNorm(Rule):
             name="sigma_max",
             unit="change out / change in",
             default=10_000,
-            meaning="a larger median over tokens is a warning, a larger value at some tokens is "
-            "mentioned",
+            meaning="a median over tokens above this is a warning, a value at some tokens is info",
             source="our choice (2026): 99 norms of three trained models stay below 20, and 513 "
-            "model types at random weights below 1300, where their epsilon of 1e-6 ends it",
+            "model types at random weights below 1300, where an epsilon of 1e-6 limits it",
             low=0.0,
         ),
     )
@@ -107,17 +106,17 @@ class AmplifyingNorm(Rule):
         worst = sites[0]
         norm = find_norm(evidence, worst)
         m2 = evidence.measurements.norms[worst.id].input_var
-        over = "in the median over tokens" if severity == "warning" else "at some tokens"
+        over = "median over tokens" if severity == "warning" else "at some tokens"
         size = m2.median if severity == "warning" else m2.min
         return self.finding(
-            f"small changes are multiplied by {number(worst.value)} {over} (threshold "
-            f"{number(limit)}), {describe_sites(sites, 'norm')}: m2 {number(size)}, "
-            f"eps {number(norm.eps or 0.0)}",
+            f"sigma_max of the norm Jacobian is {format_number(worst.value)} ({over}, threshold "
+            f"{format_setting(limit)}) {describe_sites(sites, 'norm')}: m2 {format_number(size)}, "
+            f"eps {format_setting(norm.eps or 0.0)}",
             ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
-            advice=f"look for what makes the input of {worst.id} so small; "
+            advice=f"find why the input of {worst.id} is so small; "
             f"{trace_hint(evidence, worst.id)}",
         )
 

@@ -29,9 +29,9 @@ class AttentionLogitBound(Rule):
 
     ## How it is measured
 
-    |q . k| scale <= max|gq| max|gk| d scale, with the scale as found in the graph. A rotary
-    embedding preserves norms and does not change the bound; without one it is max|gq gk| d scale.
-    The largest computed logit is reported too, unless the attention is one fused operation.
+    The bound is |q . k| scale <= max|gq| max|gk| d scale, with the scale as found in the graph. A
+    rotary embedding preserves norms and does not change the bound; without one it is max|gq gk| d
+    scale. The largest computed logit is reported too, unless the attention is one fused operation.
 
     ## Thresholds
 
@@ -96,7 +96,8 @@ class AttentionLogitBound(Rule):
         ranked = sort_worst_first(sites)
         return self.finding(
             f"attention logits up to {format_number(ranked[0].value)} are {how} (threshold "
-            f"{format_setting(limit)}), at {format_count(len(sites), 'attention')}, {describe_places(sites)}",
+            f"{format_setting(limit)}), at {format_count(len(sites), 'attention')}, "
+            f"{describe_places(sites)}",
             ids=site_ids(ranked),
             severity="warning" if is_seen else "info",
             confidence="high",

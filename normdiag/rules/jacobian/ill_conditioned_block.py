@@ -4,42 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import ResidualAdd
+from normdiag.evidence.architecture import ResidualAdd, layer_id
 from normdiag.evidence.blocks import BlockJacobian
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import RatedSite, describe_places, site_ids, sort_worst_first, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 
 class IllConditionedBlock(Rule):
-    """A block of the stack loses a direction of the stream: its Jacobian is singular in float32.
+    """The Jacobian of a block is singular to float32 precision: a direction of the stream is lost.
 
     ## What it does
 
-    Names residual adds and layers through which some change of the stream hardly passes, while
-    others do. What the placement makes zero is left out: a post-norm block always loses the size
-    of its output and, with LayerNorm, its mean.
+    Reports residual adds and layers that suppress some direction of the stream while passing
+    others. Singular values that the placement makes zero are excluded: a post-norm block always
+    removes the scale of its output and, with LayerNorm, its mean.
 
     ## Why it matters
 
-    The skip path is there to let everything through. Where the branch cancels it in some direction,
-    what earlier layers wrote along it is lost for good, and no gradient comes back along it. The
-    model cannot be inverted there, and a rounding error decides what later layers see.
+    The skip path should pass every direction. Where the branch cancels it in some direction, what
+    earlier layers wrote along it is lost and no gradient returns along it. The block is not
+    invertible there, and rounding errors determine what later layers read.
 
     ## How it is measured
 
-    kappa = sigma_max / sigma_min of dy/dx at one token of the probe, x and y the stream before and
+    kappa = sigma_max / sigma_min of dy/dx at one token of the inputs, x and y the stream before and
     after the block. For narrow streams all singular values are computed; for wide ones kappa is a
-    lower bound, and marked so.
+    lower bound, marked "at least".
 
     ## Thresholds
 
     ## Example
 
-    Block 3 of 6 writes -x into one channel, which ends as 0.
+    Block 3 of 6 writes -x into one channel, whose sum is 0.
 
     ## How to fix
 
@@ -50,7 +50,7 @@ class IllConditionedBlock(Rule):
     ## When it is wrong
 
     The first blocks of trained models are extreme: the first layer of SmolLM2-135M has a kappa of
-    3e5, its others 150 to 4000. A finding at a single token may be that token's alone.
+    3e5, its others 150 to 4000. The Jacobian is taken at a single token and may not be typical.
 
     ## References
 
@@ -68,9 +68,9 @@ class IllConditionedBlock(Rule):
             name="kappa",
             unit="sigma_max / sigma_min",
             default=2.0**19,
-            meaning="a larger condition number is a warning",
-            source="in float32, of 24 bits, singular values are told from zero down to 8 ulps of "
-            "the largest, 2^-20; half of what that resolves (IEEE 754-2019)",
+            meaning="a condition number above this is a warning",
+            source="float32 (24 bits) resolves singular values down to 8 ulps of the largest, "
+            "2^-20; half of that range (IEEE 754-2019)",
             low=1.0,
         ),
     )
@@ -96,22 +96,26 @@ class IllConditionedBlock(Rule):
     ) -> Finding:
         worst = sites[0]
         least = "at least " if block.is_bound else ""
-        smallest = "" if block.sigma_min is None else f", least {number(block.sigma_min)}"
+        smallest = (
+            "" if block.sigma_min is None else f", sigma_min {format_number(block.sigma_min)}"
+        )
         place = worst.id if block.span == "add" else f"layer {block.layer} of {worst.stack}"
         many = (
-            f"{count(len(sites), block.span)}, {describe_places(sites)}; worst "
+            f"{format_count(len(sites), block.span)}, {describe_places(sites)}; worst "
             if len(sites) > 1
             else ""
         )
         return self.finding(
-            f"the Jacobian of {many}{place} has kappa {least}{number(worst.value)} (threshold "
-            f"{number(limit)}): largest singular value {number(block.sigma_max)}{smallest}, at "
+            f"the Jacobian of {many}{place} has kappa {least}{format_number(worst.value)} "
+            f"(threshold "
+            f"{format_setting(limit)}): sigma_max {format_number(block.sigma_max)}{smallest}, at "
             f"position {block.token.position} of sequence {block.token.sequence}",
             ids=site_ids(sites),
             severity="warning",
             confidence="medium",
             measured=(worst.value, limit),
-            advice=f"compare this block's weights with the original's; {trace_hint(evidence, worst.id)}",
+            advice=f"compare this block's weights with the original's; "
+            f"{trace_hint(evidence, worst.id)}",
         )
 
 
@@ -123,7 +127,7 @@ def _blocks_of_span(evidence: Evidence, span: str) -> list[tuple[ResidualAdd, Bl
         for add in sorted(evidence.architecture.residual_adds, key=lambda add: add.depth)
     }
     if span == "layer":
-        named = [(add, f"{stack}/layer#{layer}") for (stack, layer), add in last.items()]
+        named = [(add, layer_id(stack, layer)) for (stack, layer), add in last.items()]
     else:
         named = [(add, add.id) for add in evidence.architecture.residual_adds]
     return [(add, measured[name]) for add, name in named if name in measured]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import number
+from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -20,26 +20,26 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class IllConditionedNorm(Rule):
-    """A norm passes some directions on thousands of times as strongly as others.
+    """The Jacobian of a norm has a condition number of thousands.
 
     ## What it does
 
-    Names norms whose Jacobian has a large condition number at the typical token. What every norm
-    removes, the size and (LayerNorm) the mean, is left out: that is no defect.
+    Reports norms whose Jacobian has a large condition number at the typical token. The directions
+    that every norm removes, the scale and (LayerNorm) the mean, are excluded.
 
     ## Why it matters
 
-    Changes of the input along the weak directions hardly reach the branch, and the gradient along
-    them hardly comes back: those channels learn slowly whatever the optimiser does. In half
-    precision what they carry is rounded away in the first sum with the strong ones.
+    Changes of the input along the weak directions hardly reach the branch, and hardly any gradient
+    returns along them: those channels learn slowly. In half precision their values are rounded away
+    in the first sum with the strong ones.
 
     ## How it is measured
 
     kappa = sigma_max / sigma_min of J = diag(gamma)/s (I - uu' - c zz') at sampled tokens, exactly,
-    by the secular equation; sigma_min is the least singular value that the norm does not suppress
-    by itself, s_(H-2) for LayerNorm and s_(H-1) for RMSNorm. The median over tokens is compared.
-    kappa is at most max |gamma| / min |gamma|, and 1 for a constant gain. Norms with dead gains are
-    left to ND201: their kappa is infinite, or as good as that.
+    by the secular equation; sigma_min is the smallest singular value that the norm does not
+    suppress by construction, s_(H-2) for LayerNorm and s_(H-1) for RMSNorm. The median over tokens
+    is compared. kappa is at most max |gamma| / min |gamma|, and 1 for a constant gain. Norms with
+    dead gains, whose kappa is infinite or nearly so, are reported by ND201.
 
     ## Thresholds
 
@@ -49,13 +49,13 @@ class IllConditionedNorm(Rule):
 
     ## How to fix
 
-    Look at the gain: the largest and the smallest, and the same channels of the neighbouring norms.
-    One outlier among equal gains is ND202. Gains that shrank over the training were decayed: leave
-    them out of weight decay.
+    Inspect the largest and smallest gains, and the same channels of the neighbouring norms. One
+    outlier among equal gains is ND202. Gains that shrank during training were decayed: exclude them
+    from weight decay.
 
     ## When it is wrong
 
-    Trained models silence channels through small gains, above all in their first layers: the first
+    Trained models suppress channels through small gains, mostly in their first layers: the first
     norm of SmolLM2-135M has a kappa of 1460.
 
     ## References
@@ -74,8 +74,8 @@ class IllConditionedNorm(Rule):
             name="kappa",
             unit="sigma_max / sigma_min",
             default=2048,
-            meaning="a larger median over tokens is a warning",
-            source="float16 keeps 11 bits: beside a term 2048 times as large, one is rounded away "
+            meaning="a median over tokens above this is a warning",
+            source="float16 has 11 bits: a term 2048 times smaller is rounded away in a sum "
             "(IEEE 754-2019)",
             low=1.0,
         ),
@@ -83,8 +83,8 @@ class IllConditionedNorm(Rule):
             name="kappa_notable",
             unit="sigma_max / sigma_min",
             default=256,
-            meaning="a larger median over tokens is mentioned",
-            source="bfloat16 keeps 8 bits: 2^8. Of the 99 norms of SmolLM2-135M, all-MiniLM-L6-v2 "
+            meaning="a median over tokens above this is info",
+            source="bfloat16 has 8 bits: 2^8. Of the 99 norms of SmolLM2-135M, all-MiniLM-L6-v2 "
             "and RXNMapper's ALBERT four are above it (2026)",
             low=1.0,
         ),
@@ -103,15 +103,16 @@ class IllConditionedNorm(Rule):
     ) -> Finding:
         worst = sites[0]
         jacobian = evidence.measurements.norms[worst.id].jacobian
-        largest = f", sigma_max {number(jacobian.sigma_max.median)}" if jacobian else ""
+        largest = f", sigma_max {format_number(jacobian.sigma_max.median)}" if jacobian else ""
         return self.finding(
-            f"kappa {number(worst.value)} in the median over tokens (threshold {number(limit)}), "
+            f"kappa {format_number(worst.value)} (median over tokens, threshold "
+            f"{format_setting(limit)}) "
             f"{describe_sites(sites, 'norm')}{largest}",
             ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
-            advice=f"look at the largest and the smallest gains of {worst.id}; "
+            advice=f"inspect the largest and smallest gains of {worst.id}; "
             f"{trace_hint(evidence, worst.id)}",
         )
 

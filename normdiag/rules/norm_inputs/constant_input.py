@@ -8,7 +8,7 @@ from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -24,49 +24,49 @@ from normdiag.rules.site import (
 from normdiag.rules.thresholds import Limits, Threshold
 
 NAMED_AT_MOST = 8
-"""Groups or channels up to this many are named."""
+"""Up to this many groups or channels are listed."""
 
 
 class ConstantInput(Rule):
-    """A norm is given an input that does not vary: nothing is left to normalise.
+    """The input of a norm is constant, so its output is the bias alone.
 
     ## What it does
 
-    Counts, per norm, the tokens whose input is constant over the channels (zero, for RMSNorm) as
-    far as the norm can tell; the groups, for GroupNorm, the channels, for BatchNorm. Padded
-    tokens are counted apart and only mentioned.
+    Counts, per norm, the tokens whose input is constant over the channels (zero for RMSNorm) within
+    the resolution set by epsilon; for GroupNorm it counts groups, for BatchNorm channels. Padded
+    tokens are counted separately and reported as info.
 
     ## Why it matters
 
-    What comes out is the bias alone, whatever the token says. In the branch behind it nothing of
-    the input is left and no gradient comes back; dead filters and dead ReLUs look like this. With
-    an epsilon of 0 the norm divides 0 by 0, and one such row makes the whole output NaN as soon
-    as attention mixes the tokens.
+    The output is the bias, independent of the token. The branch after the norm receives no
+    information about the input and returns no gradient; dead filters and dead ReLUs look like this.
+    With an epsilon of 0 the norm computes 0/0, and one such row makes the whole output NaN once
+    attention mixes the tokens.
 
     ## How it is measured
 
     Tokens whose m2 is a millionth of epsilon or less, so that the normalised value is below 0.001;
     with an epsilon of 0 those with m2 = 0. m2 is the variance over channels, the mean square for
-    RMSNorm. Their share of all tokens is compared with the threshold; where epsilon is 0, any is an
-    error. An input that is small but does vary is the finding of ND301.
+    RMSNorm. Their share of all tokens is compared with the threshold; where epsilon is 0, any such
+    token is an error. An input that is small but not constant is reported by ND301.
 
     ## Thresholds
 
     ## Example
 
-    A branch whose ReLUs are all dead, and a norm behind them.
+    A branch whose ReLUs are all dead, followed by a norm.
 
     ## How to fix
 
-    Look at what feeds the norm: dead units (a large negative bias, filters of zeros), an
-    embedding row of zeros, a token id that should have been masked as padding. Where epsilon is 0,
-    set it to 1e-5 or 1e-6 in the config.
+    Inspect what feeds the norm: dead units (a large negative bias, zero filters), an embedding row
+    of zeros, a token id that should have been masked as padding. Where epsilon is 0, set it to 1e-5
+    or 1e-6 in the config.
 
     ## When it is wrong
 
-    Rows of zeros are harmless where nothing reads them: an embedding of zeros for padding, an
-    image of one colour in the probe. Branches that are initialised with zeros on purpose (ReZero,
-    zero-initialised gates) give their output norm a constant until training has begun.
+    Rows of zeros are harmless where nothing reads them: a zero embedding for padding, an image of
+    one colour in the inputs. Branches that are zero-initialised by design (ReZero, zero-initialised
+    gates) give their output norm a constant input until training has begun.
 
     ## References
 
@@ -83,7 +83,7 @@ class ConstantInput(Rule):
             name="share",
             unit="share of tokens",
             default=0.1,
-            meaning="a larger share of constant inputs is a warning, a smaller one is mentioned",
+            meaning="a share of constant inputs above this is a warning, below it is info",
             source="our choice (2026): a start token of zeros or an unmasked pad among the usual "
             "tens of tokens stays below it, dead filters and dead units do not",
             low=0.0,
@@ -94,7 +94,7 @@ class ConstantInput(Rule):
     silent_on = "sample_models/dead_relu.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding per severity of tokens that count, one of padding."""
+        """One finding per severity for real tokens, one for padding."""
         limit = limits["share"]
         real = _constant_shares(evidence, lambda of: of.constant)
         padded = _constant_shares(evidence, lambda of: of.padded_constant)
@@ -121,16 +121,18 @@ class ConstantInput(Rule):
         unsafe = severity == "error"
         zero = ", and epsilon is 0: 0/0 is NaN" if unsafe else ""
         return self.finding(
-            f"{measured.constant} of {count(measured.tokens, statistic_unit(norm))} constant (share "
-            f"{number(worst.value)}, threshold {number(limit)}) {describe_sites(sites, 'norm')}"
+            f"{measured.constant} of {format_count(measured.tokens, statistic_unit(norm))} are "
+            f"constant (share "
+            f"{format_number(worst.value)}, threshold {format_setting(limit)}) "
+            f"{describe_sites(sites, 'norm')}"
             f"{_list_places(norm, measured.constant_indices)}{zero}",
             ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
             advice=("set epsilon to 1e-5 or 1e-6; " if unsafe else "")
-            + f"look at what feeds {worst.id}: dead units, rows of zeros, padding that is not "
-            f"masked; {trace_hint(evidence, worst.id)}",
+            + f"inspect what feeds {worst.id}: dead units, rows of zeros, unmasked padding; "
+            f" {trace_hint(evidence, worst.id)}",
         )
 
     def _padding_finding(
@@ -138,9 +140,10 @@ class ConstantInput(Rule):
     ) -> Finding:
         worst = max(sites, key=lambda each: evidence.measurements.norms[each.id].padded_constant)
         rows = evidence.measurements.norms[worst.id].padded_constant
-        zero = " with an epsilon of 0: 0/0 is NaN, and attention spreads it" if unsafe else ""
+        zero = " with epsilon 0: 0/0 is NaN, and attention spreads it" if unsafe else ""
         return self.finding(
-            f"{count(rows, 'padded token')} constant at {count(len(sites), 'norm')}, "
+            f"{format_count(rows, 'padded token')} have a constant input at "
+            f"{format_count(len(sites), 'norm')}, "
             f"{describe_places(sites)}{zero}",
             ids=site_ids(sites),
             severity="error" if unsafe else "info",
@@ -148,14 +151,14 @@ class ConstantInput(Rule):
             measured=(float(rows), 0.0),
             advice="set epsilon to 1e-5 or 1e-6"
             if unsafe
-            else "harmless: padding enters no other number, and epsilon keeps it finite",
+            else "harmless: padding is excluded from all other measurements",
         )
 
 
 def _sites_between(
     sites: tuple[RatedSite, ...], low: float, high: float, without: set[str]
 ) -> tuple[RatedSite, ...]:
-    """Those above `low` and up to `high` whose norm has an epsilon."""
+    """The sites above `low` and up to `high` whose norm has an epsilon."""
     return tuple(each for each in sites if low < each.value <= high and each.id not in without)
 
 
@@ -171,7 +174,7 @@ def _constant_shares(
 
 
 def _list_places(norm: Norm, places: tuple[int, ...]) -> str:
-    """Which groups or channels, where they are few."""
+    """List the groups or channels, where there are few."""
     if not 0 < len(places) <= NAMED_AT_MOST:
         return ""
     return f", {statistic_unit(norm)}{'s' if len(places) > 1 else ''} {', '.join(map(str, places))}"

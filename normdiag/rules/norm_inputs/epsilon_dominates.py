@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -22,47 +22,44 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class EpsilonDominates(Rule):
-    """A norm divides by its epsilon more than by its input.
+    """Epsilon dominates the denominator of a norm.
 
     ## What it does
 
-    Names norms for whose typical token epsilon makes up a large share of what is under the root, or
-    for which it makes up most of it at many tokens (groups, for GroupNorm). Where these are
-    constant, there is nothing to normalise at all, and ND302 says so instead.
+    Reports norms in which epsilon is a large share of m2 + eps at the typical token, or the larger
+    term at many tokens (groups, for GroupNorm). Constant inputs are reported by ND302 instead.
 
     ## Why it matters
 
-    The norm then hardly normalises: with m2 << eps it multiplies by 1/sqrt(eps), whatever comes
-    in. Its output is smaller than the branch was made for, and changes in size pass through to
-    the branch. Ported models show it when their epsilon is too large by a few powers of ten, or
-    their embedding scale is missing; branches that have died show it at the norm behind them.
+    The norm then hardly normalises: with m2 << eps it multiplies every input by 1/sqrt(eps). Its
+    output is smaller than the branch expects, and changes of input scale reach the branch. In
+    ported models the cause is an epsilon that is too large by powers of ten, or a missing embedding
+    scale; a dead branch shows it at the norm that follows.
 
     ## How it is measured
 
-    eps_share = eps / (m2 + eps) per token, with m2 the variance over channels (the mean square,
-    for RMSNorm) of the norm's input and epsilon as found in the graph; the median over tokens
-    that are not padding. It is 1 - c of the norm's Jacobian
-    J = diag(gamma)/s (I - uu' - c zz'): at a share of 0.5 half of the radial direction gets
-    through.
+    eps_share = eps / (m2 + eps) per token, with m2 the variance over channels (the mean square, for
+    RMSNorm) of the norm's input and epsilon as found in the graph; the median over tokens that are
+    not padding. It is 1 - c of the norm's Jacobian J = diag(gamma)/s (I - uu' - c zz'): at a share
+    of 0.5 the radial direction passes with half its gain.
 
     ## Thresholds
 
     ## Example
 
-    Embeddings of size 1e-4, so that the first norm sees a variance of 1e-8 beside an epsilon of
-    1e-5.
+    Embeddings of size 1e-4, so that the first norm has a variance of 1e-8 and an epsilon of 1e-5.
 
     ## How to fix
 
-    Compare epsilon with the original's (`rms_norm_eps`, `layer_norm_eps`, `layer_norm_epsilon`
-    in `config.json`). If it is right, the input is too small: look for a missing embedding
-    multiplier, or for a branch that writes next to nothing, and scale it up.
+    Compare epsilon with the reference (`rms_norm_eps`, `layer_norm_eps`, `layer_norm_epsilon` in
+    `config.json`). If it is right, the input is too small: look for a missing embedding multiplier
+    or a branch with negligible output, and scale it up.
 
     ## When it is wrong
 
-    At initialisation some models begin so: an OLMo 2 drawn with a deviation of 0.02 has branch
-    outputs of about the size of epsilon before its output norms, and training soon lifts them. A
-    channel of a BatchNorm that never varies is divided by epsilon as well, but the median over
+    At initialisation it can be expected: an OLMo 2 model initialised with standard deviation 0.02
+    has branch outputs of the order of epsilon before its output norms, and they grow early in
+    training. A constant channel of a BatchNorm is divided by epsilon as well, but the median over
     channels does not show it.
 
     ## References
@@ -81,7 +78,7 @@ class EpsilonDominates(Rule):
             name="eps_share",
             unit="share of m2 + eps",
             default=0.5,
-            meaning="a larger median over tokens is a warning",
+            meaning="a median over tokens above this is a warning",
             source="above it epsilon is the larger term: c < 1/2 in J of LayerNorm and RMSNorm",
             low=0.0,
             high=1.0,
@@ -90,7 +87,7 @@ class EpsilonDominates(Rule):
             name="eps_share_notable",
             unit="share of m2 + eps",
             default=0.1,
-            meaning="a larger median over tokens is mentioned",
+            meaning="a median over tokens above this is info",
             source="the output is 5 % smaller than without epsilon: sqrt(1 - 0.1) = 0.95",
             low=0.0,
             high=1.0,
@@ -99,9 +96,9 @@ class EpsilonDominates(Rule):
             name="tokens",
             unit="share of tokens",
             default=0.1,
-            meaning="where epsilon is the larger term at a larger share of the tokens, it is a "
-            "warning whatever the median",
-            source="our choice (2026), as for constant inputs (ND302): a few odd tokens stay below",
+            meaning="a share of tokens above this at which epsilon is the larger term is a warning",
+            source="our choice (2026), as for constant inputs (ND302): a few unusual tokens stay "
+            "below",
             low=0.0,
             high=1.0,
         ),
@@ -117,13 +114,13 @@ class EpsilonDominates(Rule):
         notable = sort_worst_first(each for each in sites if low < each.value <= high)
         if severe:
             yield self._finding(evidence, severe, "warning", high)
-        told = {*site_ids(severe)} | {
+        reported = {*site_ids(severe)} | {
             each.id for each in _median_eps_shares(evidence, constant=True)
         }
         many = sort_worst_first(
             each
             for each in _dominated_shares(evidence)
-            if each.value > limits["tokens"] and each.id not in told
+            if each.value > limits["tokens"] and each.id not in reported
         )
         if many:
             yield self._some_tokens_finding(evidence, many, limits["tokens"])
@@ -139,15 +136,17 @@ class EpsilonDominates(Rule):
         measured = evidence.measurements.norms[worst.id]
         return self.finding(
             f"epsilon is the larger term at {measured.eps_dominated - measured.constant} of "
-            f"{count(measured.tokens, statistic_unit(norm))} (share {number(worst.value)}, threshold "
-            f"{number(limit)}) {describe_sites(sites, 'norm')}: eps {number(norm.eps or 0.0)} beside m2 from "
-            f"{number(measured.input_var.min)}",
+            f"{format_count(measured.tokens, statistic_unit(norm))} (share "
+            f"{format_number(worst.value)}, threshold "
+            f"{format_setting(limit)}) {describe_sites(sites, 'norm')}: eps "
+            f"{format_setting(norm.eps or 0.0)}, smallest m2 "
+            f"{format_number(measured.input_var.min)}",
             ids=site_ids(sites),
             severity="warning",
             confidence="high",
             measured=(worst.value, limit),
-            advice=f"look at what feeds {worst.id} there: filters, units or embeddings of nearly "
-            f"nothing; {trace_hint(evidence, worst.id)}",
+            advice=f"inspect what feeds {worst.id} at these tokens: filters, units or embeddings "
+            f"near zero; {trace_hint(evidence, worst.id)}",
         )
 
     def _finding(
@@ -157,21 +156,21 @@ class EpsilonDominates(Rule):
         norm = find_norm(evidence, worst)
         m2 = evidence.measurements.norms[worst.id].input_var.median
         return self.finding(
-            f"epsilon makes up {number(worst.value)} of what the norm divides by, in the median "
-            f"over tokens (threshold {number(limit)}), {describe_sites(sites, 'norm')}: "
-            f"eps {number(norm.eps or 0.0)} beside m2 {number(m2)}",
+            f"eps / (m2 + eps) is {format_number(worst.value)} (median over tokens, threshold "
+            f"{format_setting(limit)}) {describe_sites(sites, 'norm')}: "
+            f"eps {format_setting(norm.eps or 0.0)}, m2 {format_number(m2)}",
             ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
-            advice=f"compare the epsilon of {worst.id} with the original's (rms_norm_eps, "
-            "layer_norm_eps or layer_norm_epsilon in config.json), then look for what makes its "
-            f"input so small; {trace_hint(evidence, worst.id)}",
+            advice=f"compare the epsilon of {worst.id} with the reference (rms_norm_eps, "
+            "layer_norm_eps or layer_norm_epsilon in config.json), then find why its input is "
+            f"so small; {trace_hint(evidence, worst.id)}",
         )
 
 
 def _median_eps_shares(evidence: Evidence, *, constant: bool = False) -> tuple[RatedSite, ...]:
-    """The median share of each norm whose typical token is not, or is, constant."""
+    """The median eps_share of each norm whose typical input is not, or is, constant."""
     measured = evidence.measurements.norms
     return tuple(
         rate_site(norm, measured[norm.id].eps_share.median)

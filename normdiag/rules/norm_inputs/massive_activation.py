@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.stream import AddMeasurement
 from normdiag.findings import Confidence, Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -22,27 +22,26 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class MassiveActivation(Rule):
-    """One value of the stream is thousands of times as large as the others.
+    """The stream holds a massive activation: one value thousands of times the median magnitude.
 
     ## What it does
 
-    Names the residual adds whose output holds a massive activation: which layer it comes up in,
-    which channel and token, how large it is against the median. A value that is as far above the
-    median without being large in itself is mentioned.
+    Reports the residual adds whose output holds a massive activation: the layer where it appears,
+    its channel and token, and its ratio to the median. A value with as large a ratio but a small
+    magnitude is info.
 
     ## Why it matters
 
-    Many language models have a few, at their first token or a full stop, and need them: they act
-    as a bias that attention rests on, and zeroing them destroys the model. One has to know of them
-    before quantising (one scale for all channels rounds the others to zero), before running in
-    half precision, before averaging over tokens, and before ablating a channel. At that token the
-    next norm presses all other channels to nearly nothing.
+    Many language models have a few, at the first token or a full stop, and depend on them: they act
+    as attention biases, and zeroing them destroys the model. They matter for quantisation (one
+    scale for all channels rounds the others to zero), half precision, averages over tokens, and
+    channel ablation. At that token the next norm scales all other channels close to zero.
 
     ## How it is measured
 
     At every residual add the largest |y|, with channel and token, and the median of |y| over all
-    tokens that are not padding and all channels. Only what the probe contains can show: most
-    massive activations need the token that starts a sequence.
+    tokens that are not padding and all channels. The result depends on the inputs: most massive
+    activations appear only at the first token of a sequence.
 
     ## Thresholds
 
@@ -52,14 +51,14 @@ class MassiveActivation(Rule):
 
     ## How to fix
 
-    Leave it alone in a trained model, and treat it apart: per-channel or per-token scales when
-    quantising, position 0 left out of averages, bfloat16 rather than float16. In training, an
-    attention bias or a sink token takes over its part; norms on the branch outputs keep it small.
+    In a trained model keep it and handle it separately: per-channel or per-token scales when
+    quantising, position 0 excluded from averages, bfloat16 instead of float16. In training, an
+    attention bias or a sink token replaces it; norms on the branch outputs keep it small.
 
     ## When it is wrong
 
-    It is a fact about the model rather than a fault of it; `--ignore ND304` in a gate for models
-    that are known to have one.
+    It is a property of the model and not necessarily a defect; use `--ignore ND304` for models that
+    are known to have one.
 
     ## References
 
@@ -76,7 +75,7 @@ class MassiveActivation(Rule):
             name="magnitude",
             unit="|y|",
             default=100,
-            meaning="a massive activation is larger than this",
+            meaning="smallest magnitude of a massive activation",
             source="Sun et al. 2024, section 2",
             low=0.0,
         ),
@@ -84,7 +83,7 @@ class MassiveActivation(Rule):
             name="ratio",
             unit="times the median |y|",
             default=1000,
-            meaning="and at least this many times the median",
+            meaning="smallest ratio to the median of a massive activation",
             source="Sun et al. 2024, section 2; Owen et al. 2025, equation 1",
             low=1.0,
         ),
@@ -93,7 +92,7 @@ class MassiveActivation(Rule):
     silent_on = "sample_models/massive_activation.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding per stack: of its massive activations, else of what is nearly one."""
+        """One finding per stack: its massive activations, else its outliers."""
         for stack in evidence.architecture.stacks:
             far = [
                 each
@@ -118,28 +117,32 @@ class MassiveActivation(Rule):
         at = evidence.measurements.stream[first.id]
         token = at.max_token
         is_massive = worst.value > limits["magnitude"]
-        beside = "threshold" if is_massive else "which makes it an outlier but no massive one below"
-        up = f", up to {number(worst.value)} at {worst.id}" if worst is not first else ""
-        more = f", and at {count(len(sites), 'add')} in all, {describe_places(sites)}{up}"
+        note = (
+            "threshold" if is_massive else "an outlier, below the massive-activation threshold of"
+        )
+        up = f", up to {format_number(worst.value)} at {worst.id}" if worst is not first else ""
+        more = f", and at {format_count(len(sites), 'add')} in all, {describe_places(sites)}{up}"
         return self.finding(
-            f"|y| is {number(first.value)} in channel {at.max_channel} at position "
-            f"{token.position} of sequence {token.sequence} ({beside} "
-            f"{number(limits['magnitude'])}), {number(_ratio_to_median(at))} times the median "
-            f"(threshold {number(limits['ratio'])}), at {first.id}{more if len(sites) > 1 else ''}",
+            f"max |y| is {format_number(first.value)} in channel {at.max_channel} at position "
+            f"{token.position} of sequence {token.sequence} ({note} "
+            f"{format_setting(limits['magnitude'])}), {format_number(_ratio_to_median(at))} "
+            f"times the median "
+            f"(threshold {format_setting(limits['ratio'])}), at "
+            f"{first.id}{more if len(sites) > 1 else ''}",
             ids=site_ids(ranked),
             severity=how[0],
             confidence=how[1],
             measured=(worst.value, limits["magnitude"]),
-            advice="usual in trained language models: quantise per channel, leave this token out "
-            f"of averages; {trace_hint(evidence, first.id)}",
+            advice="common in trained language models: quantise per channel, exclude this token "
+            f"from averages; {trace_hint(evidence, first.id)}",
         )
 
 
 def _largest_activations(evidence: Evidence, stack: str) -> Iterator[RatedSite]:
     """The adds of a stack in order, with their largest |y|."""
     measured = evidence.measurements.stream
-    for add in evidence.architecture.residual_adds:
-        if add.stack == stack and add.id in measured:
+    for add in evidence.architecture.adds_of_stack(stack):
+        if add.id in measured:
             yield rate_site(add, measured[add.id].max_abs)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_percent, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -20,45 +20,44 @@ from normdiag.rules.site import (
 from normdiag.rules.thresholds import Limits, Threshold
 
 MIN_FEATURES = 8
-"""Below so many features a large mean is chance."""
+"""With fewer features a large mean is common by chance."""
 
 
 class MeanDominatedInput(Rule):
-    """A LayerNorm takes nearly all of its input away, since it is one constant over all features.
+    """The mean over features makes up nearly all of a LayerNorm's input, and centring removes it.
 
     ## What it does
 
-    Names the LayerNorms whose input is an offset along the ones vector with a little on top.
+    Reports LayerNorms whose input is mostly an offset along the ones vector.
 
     ## Why it matters
 
-    Centring removes that offset whole, whatever it stood for: two tokens that differ in it alone
-    come out equal. What is left is the small difference of large numbers: its variance comes from
-    values that share their leading digits, so that in half precision it is mostly rounding, and the
-    norm multiplies that up to unit size.
+    Centring removes the offset and whatever it encodes: two tokens that differ only in it have
+    equal outputs. The remainder is a small difference of large numbers; in half precision it is
+    mostly rounding error, which the norm scales up to unit size.
 
     ## How it is measured
 
     The mean energy H mean(x)^2 / ||x||^2, mean over tokens: the share of the input's energy that
-    lies along ones. By chance it is 1/H. An offset that features do not share (a large channel,
-    say) is not removed by centring and not counted here.
+    lies along ones. The chance level is 1/H. Centring does not remove an offset that features do
+    not share (such as one large channel), and it is not counted.
 
     ## Thresholds
 
     ## Example
 
-    An embedding whose every value is 8 too high in front of a LayerNorm.
+    An embedding with 8 added to every value, followed by a LayerNorm.
 
     ## How to fix
 
-    Look for what adds the offset: a bias that all features have in common, an activation without
-    negative values in front of the norm, inputs that were not standardised. If it means something,
-    use RMSNorm, or give it a channel of its own. Otherwise take it out of the weights: it changes
-    nothing behind the norm.
+    Find the source of the offset: a bias shared by all features, a non-negative activation before
+    the norm, inputs that were not standardised. If the offset carries information, use RMSNorm or a
+    separate channel. Otherwise subtract it from the weights, which does not change the norm's
+    output.
 
     ## When it is wrong
 
-    Where the offset is known and harmless, and the norm runs in float32.
+    The offset is known and harmless, and the norm runs in float32.
 
     ## References
 
@@ -77,8 +76,8 @@ class MeanDominatedInput(Rule):
             name="mean_energy",
             unit="share of ||x||^2 along ones",
             default=0.9,
-            meaning="a LayerNorm that removes more is reported",
-            source="the standard deviation is then below sqrt(0.1 / 0.9) = 1/3 of the mean. Behind "
+            meaning="a mean energy above this is reported",
+            source="the standard deviation is then below sqrt(0.1 / 0.9) = 1/3 of the mean. After "
             "a ReLU, of a Gaussian, it is 1/pi = 0.32; in MiniLM at most 0.003, in an ALBERT 0.37",
             low=0.0,
             high=1.0,
@@ -102,17 +101,17 @@ class MeanDominatedInput(Rule):
     def _finding(self, evidence: Evidence, sites: Sequence[RatedSite], limits: Limits) -> Finding:
         ranked = sort_worst_first(sites)
         worst = ranked[0]
-        more = f", and {count(len(sites), 'norm')} in all, {describe_places(sites)}"
+        more = f", and {format_count(len(sites), 'norm')} in all, {describe_places(sites)}"
         return self.finding(
-            f"{number(100 * worst.value)} % of the input's energy is one constant over all "
-            f"features (threshold {number(100 * limits['mean_energy'])} %), which centring "
-            f"removes, at {worst.id}{more if len(sites) > 1 else ''}",
+            f"the mean over features holds {format_percent(worst.value)} of ||x||^2 (threshold "
+            f"{format_setting(100 * limits['mean_energy'])}%), which centring removes, at "
+            f"{worst.id}{more if len(sites) > 1 else ''}",
             ids=site_ids(ranked),
             severity="warning",
             confidence="high",
             measured=(worst.value, limits["mean_energy"]),
-            advice="look for what adds the same to every feature; if it means something, RMSNorm "
-            f"keeps it; {trace_hint(evidence, worst.id)}",
+            advice="find what adds a constant to every feature; RMSNorm keeps it where it carries "
+            f"information; {trace_hint(evidence, worst.id)}",
         )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_percent, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -19,43 +19,43 @@ from normdiag.rules.site import (
 from normdiag.rules.thresholds import Limits, Threshold
 
 MIN_FEATURES = 16
-"""With fewer features one of them holds much by chance."""
+"""With fewer features a large share is common by chance."""
 
 
 class OutlierChannel(Rule):
-    """One channel of a norm's input holds most of it, at every token.
+    """One channel holds most of a norm's input at every token.
 
     ## What it does
 
-    Names the norms whose input is dominated by one and the same channel.
+    Reports norms whose input is dominated by the same channel at most tokens.
 
     ## Why it matters
 
-    The norm divides by that channel: all others come out smaller by sqrt(1 - share), whatever they
-    hold, and all tokens look alike to a cosine. Quantisation with one scale per token rounds the
-    others to nothing; pruning or ablating the channel destroys the model.
+    That channel sets the norm's denominator: all others are scaled down by sqrt(1 - share), and
+    cosines between tokens are close to 1. Quantisation with one scale per token rounds the others
+    to zero; pruning or ablating the channel destroys the model.
 
     ## How it is measured
 
     Per channel x_j^2 / ||x||^2, its median over a seeded sample of tokens, and of that the largest
-    channel. The median leaves out a massive activation, which is of a few tokens only (ND304).
+    channel. The median ignores massive activations, which occur at a few tokens only (ND304).
 
     ## Thresholds
 
     ## Example
 
-    A stream whose channel 7 is 60 wherever it starts from, of 64 channels of unit size.
+    A stream of 64 channels of unit size whose channel 7 is 60 at every token.
 
     ## How to fix
 
     A trained model needs its outlier channels: quantise per channel or rotate the basis first
-    (QuaRot, SpinQuant), and look at cosines after standardising each channel. In a ported model:
-    look for a bias or an embedding that was loaded into the wrong place.
+    (QuaRot, SpinQuant), and compute cosines after standardising each channel. In a ported model:
+    look for a bias or an embedding loaded into the wrong parameter.
 
     ## When it is wrong
 
-    It is a fact about the model rather than a fault of it, hence the low severity until nearly
-    everything lies in one channel. SmolLM2 has 56 % in one channel in front of its last layer.
+    It is a property of many trained models, hence info until one channel holds nearly everything.
+    SmolLM2 has 56 % in one channel before its last layer.
 
     ## References
 
@@ -75,9 +75,9 @@ class OutlierChannel(Rule):
             name="share",
             unit="share of ||x||^2",
             default=0.5,
-            meaning="an input of which one channel holds more is mentioned",
-            source="more than all others together, which come out below sqrt(1/2) of their size; "
-            "by chance it is 1/H, in MiniLM at most 0.39, in an ALBERT 0.45, in SmolLM2 0.56",
+            meaning="a channel share above this is info",
+            source="more than all others together, which are scaled down by sqrt(1/2); the chance "
+            "level is 1/H, in MiniLM at most 0.39, in an ALBERT 0.45, in SmolLM2 0.56",
             low=0.0,
             high=1.0,
         ),
@@ -85,8 +85,8 @@ class OutlierChannel(Rule):
             name="dominant",
             unit="share of ||x||^2",
             default=0.9,
-            meaning="and above this it is a warning",
-            source="the others come out at less than a third of their size: sqrt(1 - 0.9) = 0.32",
+            meaning="a channel share above this is a warning",
+            source="all other channels are scaled down to a third: sqrt(1 - 0.9) = 0.32",
             low=0.0,
             high=1.0,
         ),
@@ -95,7 +95,7 @@ class OutlierChannel(Rule):
     silent_on = "sample_models/outlier_channel.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding for the model: of the dominated norms, else of those with an outlier."""
+        """One finding for the model: norms dominated by a channel, else norms with an outlier."""
         sites = [each for each in _channel_shares(evidence) if each.value > limits["share"]]
         if sites:
             yield self._finding(evidence, sites, limits)
@@ -106,18 +106,18 @@ class OutlierChannel(Rule):
         is_dominant = worst.value > limits["dominant"]
         passed = limits["dominant" if is_dominant else "share"]
         channel = evidence.measurements.norms[worst.id].dominant_channel
-        more = (
-            f"; one channel does so at {count(len(sites), 'norm')} in all, {describe_places(sites)}"
-        )
+        places = f"{format_count(len(sites), 'norm')} in all, {describe_places(sites)}"
+        more = f"; as does one channel at {places}"
         return self.finding(
-            f"channel {channel} holds {number(100 * worst.value)} % of the input's energy at the "
-            f"median token (threshold {number(100 * passed)} %) at {worst.id}"
+            f"channel {channel} holds {format_percent(worst.value)} of ||x||^2 (median over "
+            f"tokens, "
+            f"threshold {format_setting(100 * passed)}%) at {worst.id}"
             f"{more if len(sites) > 1 else ''}",
             ids=site_ids(ranked),
             severity="warning" if is_dominant else "info",
             confidence="high",
             measured=(worst.value, passed),
-            advice="quantise per channel, standardise channels before comparing tokens; "
+            advice="quantise per channel; standardise channels before comparing tokens; "
             f"{trace_hint(evidence, worst.id)}",
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import number
+from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -21,41 +21,40 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class DeadGain(Rule):
-    """Channels of a norm's gain are zero: what the input says there never gets through.
+    """Channels of a norm's gain are zero, so their input never passes.
 
     ## What it does
 
-    Counts the gains of each norm that are zero, or so far below its others that they act as zero.
+    Counts the gains of each norm that are zero, or zero relative to the others.
 
     ## Why it matters
 
-    Such a channel hands on its bias, whatever the token is. Everything that earlier layers wrote
-    into it is lost behind this norm, and no gradient comes back through it. A few are what weight
-    decay on a gain leaves of channels that nobody needed; many are a conversion that filled in
-    zeros, a pruning mask that was left on, or a `1 + w` that is missing.
+    Such a channel outputs its bias for every token. What earlier layers wrote into it is lost after
+    this norm, and no gradient returns through it. A few result from weight decay on unused
+    channels; many result from a conversion that filled in zeros, a pruning mask that is still
+    applied, or a missing `1 +` of `1 + w`.
 
     ## How it is measured
 
-    The effective gain gamma as found in the graph, so with the 1 of `1 + w`. A gain is dead where
-    its size is at most 1e-6 of the median size of the gains that are not zero: in float32 it is
-    then below what rounds off of the others. The share of dead channels is compared with the
-    threshold.
+    From the effective gain gamma in the graph, including the 1 of `1 + w`. A gain is dead where its
+    magnitude is at most 1e-6 of the median magnitude of the non-zero gains, about the rounding
+    error of the others in float32. The share of dead channels is compared with the threshold.
 
     ## Thresholds
 
     ## Example
 
-    One norm of twelve has lost 8 of its 64 gains.
+    In one of twelve norms 8 of 64 gains are zero.
 
     ## How to fix
 
-    Compare the vector with the original's. If it is the same there, the channels can be pruned; if
-    not, look at what the conversion does with this tensor. To train them again, set them to the
-    median and leave gains out of weight decay.
+    Compare the vector with the reference checkpoint. If it is equal, the channels can be pruned; if
+    not, check how the conversion handles this tensor. To train the channels again, set them to the
+    median and exclude gains from weight decay.
 
     ## When it is wrong
 
-    Gains that start at zero on purpose, as the last norm of a branch sometimes does, are dead until
+    Gains that are zero-initialised by design, such as the last norm of a branch, are dead until
     training has begun. Trained models have a few: one norm of all-MiniLM-L6-v2 has 3 of 384.
 
     ## References
@@ -75,8 +74,8 @@ class DeadGain(Rule):
             name="share",
             unit="share of channels",
             default=0.01,
-            meaning="a larger share of dead gains is a warning, a smaller one is mentioned",
-            source="our choice (2026): all-MiniLM-L6-v2, which is sound, has 3 of 384 at its last "
+            meaning="a share of dead gains above this is a warning, below it is info",
+            source="our choice (2026): all-MiniLM-L6-v2, a healthy model, has 3 of 384 at its last "
             "norm; SmolLM2-135M and RXNMapper's ALBERT have none",
             low=0.0,
             high=1.0,
@@ -94,11 +93,11 @@ class DeadGain(Rule):
             if norm.gain is not None and norm.gain.dead
         )
         many = tuple(each for each in sites if each.value > limit)
-        few = tuple(each for each in sites if each.value <= limit)
+        rest = tuple(each for each in sites if each.value <= limit)
         if many:
             yield self._finding(evidence, many, "warning", limit)
-        if few:
-            yield self._finding(evidence, few, "info", 0.0)
+        if rest:
+            yield self._finding(evidence, rest, "info", 0.0)
 
     def _finding(
         self, evidence: Evidence, sites: tuple[RatedSite, ...], severity: Severity, limit: float
@@ -107,11 +106,14 @@ class DeadGain(Rule):
         norm = find_norm(evidence, worst)
         dead = norm.gain.dead if norm.gain else 0
         return self.finding(
-            f"{dead} of {norm.features} gains dead (share {number(worst.value)}, threshold "
-            f"{number(limit)}) {describe_sites(sites, 'norm')}: these channels hand on their bias alone",
+            f"{dead} of {norm.features} gains are dead (share {format_number(worst.value)}, "
+            f"threshold "
+            f"{format_setting(limit)}) {describe_sites(sites, 'norm')}; these channels output "
+            f"their bias",
             ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
-            advice=f"compare the gain of {worst.id} with the original's; {trace_hint(evidence, worst.id)}",
+            advice=f"compare the gain of {worst.id} with the reference checkpoint; "
+            f"{trace_hint(evidence, worst.id)}",
         )

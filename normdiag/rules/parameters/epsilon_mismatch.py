@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -22,44 +22,43 @@ from normdiag.rules.site import (
 from normdiag.rules.thresholds import Limits, Threshold
 
 REPEATED_ROLES = ("branch-input", "branch-output", "stream", "skip", "qk")
-"""Roles that every layer repeats. Embedding, final and inner norms may rightly differ."""
+"""Roles that every layer repeats. Embedding, final and inner norms may differ by design."""
 
 
 class EpsilonMismatch(Rule):
-    """A norm has another epsilon than the norms of the same role in the other layers.
+    """A norm's epsilon differs from that of the same norm in the other layers.
 
     ## What it does
 
-    Compares the epsilons of the norms that the layers of a stack repeat, each role for itself, and
-    names those that differ from the rest.
+    Compares the epsilons of the norms that the layers of a stack repeat, per role, and reports
+    those that differ from the majority.
 
     ## Why it matters
 
-    All layers are made by one line of code from one number of the configuration. A norm with
-    another epsilon was built by another class, from another default, or by hand: in a merge, a
-    patch of some layers, a port in which one of two norms was forgotten. Where its input is small
-    the output differs, where it is large nobody notices.
+    All layers are normally built from one value of the configuration. A norm with another epsilon
+    was built by another class or from another default: in a merge, a patch of some layers, or a
+    port that missed one of two norms. The output differs where the input is small.
 
     ## How it is measured
 
-    Epsilons as found in the graph, never the configuration. Of the norms of one stack, role and
-    kind the epsilon of most is taken as meant; the finding needs that at least two thirds have it,
-    and names those that differ by more than the threshold.
+    From the epsilons in the graph, not the configuration. Among norms of one stack, role and kind,
+    at least two thirds must share one epsilon; those that differ from it by more than the threshold
+    are reported.
 
     ## Thresholds
 
     ## Example
 
-    One norm of twelve with 1e-12 where the others have 1e-5.
+    One norm of twelve has epsilon 1e-12, the others 1e-5.
 
     ## How to fix
 
-    Give it the epsilon of the others: the class of this norm, or the argument that it is built
-    with. Compare with the original's code, and not only with its `config.json`.
+    Set it to the epsilon of the others: check the class of this norm and its constructor arguments.
+    Compare with the reference code, not only with its `config.json`.
 
     ## When it is wrong
 
-    Adapters that were put into some layers of a finished model bring norms of their own.
+    Adapters inserted into some layers of a model have their own norms.
 
     ## References
 
@@ -76,7 +75,7 @@ class EpsilonMismatch(Rule):
             name="factor",
             unit="factor between epsilons",
             default=1.5,
-            meaning="epsilons that are further apart are reported",
+            meaning="a larger factor between epsilons is reported",
             source="our choice (2026): epsilons are powers of ten, and of 513 model types of "
             "transformers all but one (for its adapters) keep one per role; 1.5 leaves room for "
             "literals that were rounded",
@@ -87,7 +86,7 @@ class EpsilonMismatch(Rule):
     silent_on = "sample_models/odd_norms.py:build"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding per group of like norms."""
+        """One finding per stack, role and kind of norm."""
         groups: dict[tuple[str | None, str, str], list[Norm]] = defaultdict(list)
         for norm in evidence.architecture.norms:
             if norm.role in REPEATED_ROLES and norm.eps is not None:
@@ -107,16 +106,22 @@ class EpsilonMismatch(Rule):
     ) -> Finding:
         worst = odd[0]
         norm = find_norm(evidence, worst)
-        many = f"{count(len(odd), 'norm')}, {describe_places(odd)}; worst " if len(odd) > 1 else ""
+        many = (
+            f"{format_count(len(odd), 'norm')}, {describe_places(odd)}; worst "
+            if len(odd) > 1
+            else ""
+        )
         return self.finding(
-            f"{many}{worst.id}: epsilon {number(norm.eps or 0.0)}, where the {most} others of its "
-            f"role ({norm.role}) have {number(usual)} (apart by a factor of {number(worst.value)}, "
-            f"threshold {number(limit)})",
+            f"{many}{worst.id} has epsilon {format_setting(norm.eps or 0.0)}, the {most} others "
+            f"of its "
+            f"role ({norm.role}) have {format_setting(usual)} (factor "
+            f"{format_number(worst.value)}, "
+            f"threshold {format_setting(limit)})",
             ids=site_ids(odd),
             severity="warning",
             confidence="medium",
             measured=(worst.value, limit),
-            advice=f"give it the epsilon of the others; {trace_hint(evidence, worst.id)}",
+            advice=f"set it to the epsilon of the others; {trace_hint(evidence, worst.id)}",
         )
 
 

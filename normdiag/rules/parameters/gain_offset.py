@@ -8,53 +8,54 @@ from statistics import fmean
 from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 MIN_FEATURES = 8
-"""Features from which the signs of a gain say something."""
+"""With fewer features the signs of a gain are no evidence."""
 
 
 class GainOffset(Rule):
-    """The gains of a model look as if a `1 +` were missing, or had been applied twice.
+    """The gains of a model suggest that the 1 of `1 + w` is missing or applied twice.
 
     ## What it does
 
-    Looks at all norms together. It says so where most of them have many gains below zero, or where
-    nearly all of them have no gain that is not above one.
+    Compares all norms of the model. It reports models in which most norms have many negative gains,
+    or nearly all norms have gains above one only.
 
     ## Why it matters
 
     Some families store w and multiply by 1 + w (Gemma, Qwen3-Next, Nemotron); others store the gain
-    itself. A conversion that mixes the two up loads without a word. With the 1 missing every norm
-    puts out a part of what it should, with signs turned; with the 1 twice, about double. What the
-    model then writes is gibberish, or fluent and wrong.
+    itself. A conversion that confuses the two loads without a warning. With the 1 missing, norm
+    outputs are too small with flipped signs; with the 1 applied twice, about doubled. The model's
+    text is then garbage, or fluent and wrong.
 
     ## How it is measured
 
-    Per LayerNorm and RMSNorm the effective gain gamma as found in the graph, and what the model
-    itself adds to the stored vector. A gain has signs turned where a fifth or more of it is
-    negative, or all of it is zero; it is too large throughout where its least is above 1 and its
-    mean above 1.5, since learned gains go below 1 in some channel. The shares of the norms of which
-    this is so are compared with the thresholds. A single norm proves nothing: the first norm of
-    SmolLM2-135M has 271 of its 576 gains below zero and is sound.
+    From the effective gain gamma of each LayerNorm and RMSNorm in the graph and the constant that
+    the model adds to the stored vector. A gain looks like w without the 1 where a fifth or more of
+    it is negative, or all of it is zero; it looks doubled where its minimum is above 1 and its mean
+    above 1.5, since learned gains fall below 1 in some channel. The shares of such norms are
+    compared with the thresholds. A single norm is no evidence: the first norm of SmolLM2-135M has
+    271 negative gains of 576 and is correct.
 
     ## Thresholds
 
     ## Example
 
-    A model whose norms hold w, drawn around 0 with deviation 0.1, as if it were the gain.
+    A model whose norms use w, drawn with mean 0 and standard deviation 0.1, as the gain.
 
     ## How to fix
 
     Missing: add 1 to every norm weight when converting, or use the class that computes 1 + w.
-    Twice: subtract 1 when converting to a class that computes 1 + w, or use one that does not.
+    Applied twice: subtract 1 when converting to a class that computes 1 + w, or use one that does
+    not.
 
     ## When it is wrong
 
-    A model whose norms all learned large gains is conceivable and was not seen yet: where the model
+    A model whose norms all learned large gains is possible, though none is known: where the model
     itself adds no 1, the confidence is low.
 
     ## References
@@ -63,7 +64,7 @@ class GainOffset(Rule):
       (arXiv 2403.08295); `GemmaRMSNorm` of transformers computes `x * (1 + w)`.
     * The 1 missing: github.com/linkedin/Liger-Kernel, issue 74 (2024);
       github.com/pytorch/executorch, pull request 19901 (2026).
-    * The 1 twice: github.com/vllm-project/vllm, pull request 31464 (2025).
+    * The 1 applied twice: github.com/vllm-project/vllm, pull request 31464 (2025).
     """
 
     code = "ND204"
@@ -75,7 +76,7 @@ class GainOffset(Rule):
             name="missing_share",
             unit="share of norms",
             default=0.5,
-            meaning="gains with turned signs at a larger share of the norms are a warning",
+            meaning="a share of norms above this with many negative gains is a warning",
             source="our choice (2026): of 61 norms of SmolLM2-135M one has such gains, of "
             "all-MiniLM-L6-v2 and RXNMapper's ALBERT none",
             low=0.0,
@@ -85,8 +86,8 @@ class GainOffset(Rule):
             name="doubled_share",
             unit="share of norms",
             default=0.9,
-            meaning="gains above 1 throughout at a larger share of the norms are a warning",
-            source="our choice (2026): a 1 that is applied twice is applied twice everywhere; of "
+            meaning="a share of norms above this with all gains above 1 is a warning",
+            source="our choice (2026): a 1 applied twice affects every norm; of "
             "SmolLM2-135M, all-MiniLM-L6-v2 and RXNMapper's ALBERT no norm has such gains",
             low=0.0,
             high=1.0,
@@ -130,18 +131,20 @@ class GainOffset(Rule):
             for norm in norms
             if (seen := evidence.measurements.norms.get(norm.id)) and seen.output_rms is not None
         ]
-        size = f", mean output rms {number(fmean(outputs))}" if outputs else ""
+        size = f", mean output rms {format_number(fmean(outputs))}" if outputs else ""
         sites = _rate_by_mean_gain(norms)
         return self.finding(
-            f"the gains of {len(norms)} of {count(total, 'norm')} (threshold {number(limit)}) have "
-            f"signs turned, {describe_places(sites)}: share of negative ones {number(negative)}, mean gain "
-            f"{number(_mean_gain(gains))}{size}; a plain gain is about 1",
+            f"{len(norms)} of {format_count(total, 'norm')} (threshold {format_setting(limit)}) "
+            f"have "
+            f"many negative gains, {describe_places(sites)}: share of negative gains "
+            f"{format_number(negative)}, mean gain {format_number(_mean_gain(gains))} (about 1 is "
+            f"expected){size}",
             ids=site_ids(sites),
             severity="warning",
             confidence="medium",
             measured=(len(norms) / total, limit),
-            advice="if the checkpoint stores w of 1 + w, add 1 to every norm weight or use the "
-            f"class that does; {trace_hint(evidence, sites[0].id)}",
+            advice="if the checkpoint stores w of 1 + w, add 1 to every norm weight or use a class "
+            f"that does; {trace_hint(evidence, sites[0].id)}",
         )
 
     def _doubled_offset_finding(
@@ -150,10 +153,16 @@ class GainOffset(Rule):
         gains = [norm.gain for norm in norms if norm.gain]
         sites = _rate_by_mean_gain(norms)
         adds = all(gain.offset == 1 for gain in gains)
-        why = "the model adds 1, and so may what made the checkpoint" if adds else "1 + w twice?"
+        why = (
+            "the model adds 1, and the checkpoint may include it"
+            if adds
+            else "1 may be added twice"
+        )
         return self.finding(
-            f"{len(norms)} of {count(total, 'norm')} (threshold {number(limit)}) have no gain of 1 "
-            f"or less, {describe_places(sites)}: mean gain {number(_mean_gain(gains))}; {why}",
+            f"{len(norms)} of {format_count(total, 'norm')} (threshold {format_setting(limit)}) "
+            f"have only gains "
+            f"above 1, {describe_places(sites)}: mean gain {format_number(_mean_gain(gains))}; "
+            f"{why}",
             ids=site_ids(sites),
             severity="warning",
             confidence="medium" if adds else "low",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import number
+from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -22,22 +22,22 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class GainOutlier(Rule):
-    """One gain of a norm is many times as large as the others.
+    """One gain of a norm is many times as large as the median gain.
 
     ## What it does
 
-    Names norms whose largest |gamma| stands far above their median |gamma|, and the channel.
+    Reports norms with a large ratio of max |gamma| to median |gamma|, and the channel.
 
     ## Why it matters
 
-    That channel rules what the norm puts out. With one scale for the whole tensor, 8-bit
-    activations have nothing left for the others; in half precision they are what gets rounded. And
-    the branch behind it depends on one channel of one vector: a single damaged number of the
-    checkpoint, or an optimiser step that went astray, looks like this.
+    That channel dominates the norm's output. With one scale per tensor, 8-bit activations have no
+    resolution left for the others; in half precision they are rounded. The branch after the norm
+    depends on one channel: a corrupted value in the checkpoint or a failed optimiser step looks
+    like this.
 
     ## How it is measured
 
-    max |gamma| / median |gamma| over the channels of the effective gain, as found in the graph.
+    max |gamma| / median |gamma| over the channels of the effective gain in the graph.
 
     ## Thresholds
 
@@ -47,15 +47,15 @@ class GainOutlier(Rule):
 
     ## How to fix
 
-    Compare the vector with the original's, and with the same channel of the neighbouring norms: an
-    outlier that runs through all layers was learned, one that stands alone was not. Before
-    quantising, move the gain into the weights behind the norm (SmoothQuant) or give the tensor a
-    scale per channel.
+    Compare the vector with the reference checkpoint and with the same channel of neighbouring
+    norms: an outlier in all layers was learned, an isolated one probably was not. Before
+    quantising, fold the gain into the weights after the norm (SmoothQuant) or use one scale per
+    channel.
 
     ## When it is wrong
 
-    Language models learn such channels and need them: zeroing two of BERT-base's costs it tens of
-    points. Then it is a fact to know before quantising, not a fault.
+    Language models learn such channels and depend on them: zeroing two of BERT-base's costs tens of
+    points. They then matter for quantisation but are not a defect.
 
     ## References
 
@@ -75,7 +75,7 @@ class GainOutlier(Rule):
             name="ratio",
             unit="max |gamma| / median |gamma|",
             default=127,
-            meaning="a larger ratio is a warning",
+            meaning="a ratio above this is a warning",
             source="with one 8-bit scale for all channels a typical channel has one of 127 levels "
             "left: symmetric int8 reaches 2^7 - 1",
             low=1.0,
@@ -84,7 +84,7 @@ class GainOutlier(Rule):
             name="ratio_notable",
             unit="max |gamma| / median |gamma|",
             default=20,
-            meaning="a larger ratio is mentioned",
+            meaning="a ratio above this is info",
             source="our choice (2026): of the 99 norms of SmolLM2-135M, all-MiniLM-L6-v2 and "
             "RXNMapper's ALBERT one reaches 14, all others stay below 5",
             low=1.0,
@@ -109,13 +109,15 @@ class GainOutlier(Rule):
         worst = sites[0]
         norm = find_norm(evidence, worst)
         return self.finding(
-            f"the largest |gain| is {number(worst.value)} times the median (threshold "
-            f"{number(limit)}) {describe_sites(sites, 'norm')}: {_describe_gain(norm, norm.gain)}",
+            f"max |gamma| is {format_number(worst.value)} times the median (threshold "
+            f"{format_setting(limit)}) {describe_sites(sites, 'norm')}: "
+            f"{_describe_gain(norm, norm.gain)}",
             ids=site_ids(sites),
             severity=severity,
             confidence="high",
             measured=(worst.value, limit),
-            advice=f"compare the gain of {worst.id} with the original's; quantise this norm's "
+            advice=f"compare the gain of {worst.id} with the reference checkpoint; quantise this "
+            f"norm's "
             f"output per channel; {trace_hint(evidence, worst.id)}",
         )
 
@@ -124,4 +126,4 @@ def _describe_gain(norm: Norm, gain: Gain | None) -> str:
     if gain is None or gain.median_abs is None:
         return ""
     channel = "" if gain.max_channel is None else f" in channel {gain.max_channel}"
-    return f"{number(gain.max_abs)}{channel} beside {number(gain.median_abs)}"
+    return f"{format_number(gain.max_abs)}{channel}, median {format_number(gain.median_abs)}"

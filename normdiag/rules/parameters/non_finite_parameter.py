@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.weights import TensorSummary
 from normdiag.findings import Finding
-from normdiag.rules.number import count
+from normdiag.number_text import format_count
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits
 
@@ -17,12 +17,12 @@ class NonFiniteParameter(Rule):
 
     ## What it does
 
-    Names every such tensor, how many of its elements are bad, and the first of them.
+    Reports every such tensor, the number of non-finite elements, and the first of them.
 
     ## Why it matters
 
-    One NaN in one gain makes one channel NaN, the next matrix product all channels, and the output
-    nothing else. Nothing downstream can tell where it began.
+    One NaN in a gain makes one channel NaN, the next matrix product all channels, and then the
+    whole output. The origin cannot be seen downstream.
 
     ## How it is measured
 
@@ -37,19 +37,19 @@ class NonFiniteParameter(Rule):
 
     ## How to fix
 
-    Go back to an earlier checkpoint, or fetch the file again if others have it sound. A tensor
-    with a single bad element is most often a broken file or a merge that divided by zero, one that
-    is bad throughout a training run that had diverged before it was saved.
+    Use an earlier checkpoint, or download the file again. A single non-finite element usually comes
+    from a corrupted file or a merge that divided by zero; a tensor full of them from a training run
+    that diverged before it was saved.
 
     ## When it is wrong
 
-    A causal mask kept as a buffer is minus infinity above the diagonal on purpose. A tensor of two
-    or more dimensions whose other elements are all zero is taken for one, and only mentioned. So is
-    a single infinity: the limit of a clamp that does not bind.
+    A causal mask stored as a buffer is minus infinity above the diagonal by design. A tensor of two
+    or more dimensions whose other elements are all zero is treated as a mask and reported as info.
+    So is a single infinity: the inactive limit of a clamp.
 
     ## References
 
-    * IEEE 754-2019, section 6: what is computed from a NaN is a NaN.
+    * IEEE 754-2019, section 6: operations on NaN return NaN.
     """
 
     code = "ND203"
@@ -60,7 +60,7 @@ class NonFiniteParameter(Rule):
     silent_on = "sample_models/nan_gain.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding of all damaged tensors, one of all masks."""
+        """One finding for damaged tensors, one for masks, one for infinite limits."""
         weights = evidence.measurements.weights
         noted = weights.flagged if weights else ()
         bad = sorted((each for each in noted if each.nonfinite), key=lambda each: -each.nonfinite)
@@ -70,35 +70,38 @@ class NonFiniteParameter(Rule):
         if damaged:
             elements = sum(each.nonfinite for each in damaged)
             yield self.finding(
-                f"{count(elements, 'element')} of {count(len(damaged), 'tensor')} not finite: "
+                f"{format_count(elements, 'element')} of {format_count(len(damaged), 'tensor')} "
+                f"are not finite: "
                 f"{'; '.join(_describe_tensor(each) for each in damaged[:5])}"
                 + (f"; and {len(damaged) - 5} more" if len(damaged) > 5 else ""),
                 ids=tuple(each.name for each in damaged),
                 severity="error",
                 confidence="high",
                 measured=(float(elements), 0.0),
-                advice=f"replace {damaged[0].name} from a sound copy of the checkpoint; no other "
-                "number behind it means anything",
+                advice=f"restore {damaged[0].name} from an intact copy of the checkpoint; all "
+                "measurements downstream of it are invalid",
             )
         if masks:
             yield self.finding(
-                f"{count(len(masks), 'tensor')} of infinities and zeros, as attention masks are: "
+                f"{format_count(len(masks), 'tensor')} of infinities and zeros only, like "
+                f"attention masks: "
                 f"{', '.join(masks[:3])}",
                 ids=masks,
                 severity="info",
                 confidence="low",
                 measured=(float(len(masks)), 0.0),
-                advice="register a mask with persistent=False: it is no part of a checkpoint",
+                advice="register masks with persistent=False so that they are not saved",
             )
         if unbounded:
             yield self.finding(
-                f"{count(len(unbounded), 'tensor')} of a single infinity, as limits that do not "
-                f"bind are: {', '.join(unbounded[:3])}",
+                f"{format_count(len(unbounded), 'tensor')} of a single infinity, like inactive "
+                f"limits of a "
+                f"clamp: {', '.join(unbounded[:3])}",
                 ids=unbounded,
                 severity="info",
                 confidence="low",
                 measured=(float(len(unbounded)), 0.0),
-                advice="right for the limit of a clamp; nothing else is meant to be infinite",
+                advice="expected for an inactive limit of a clamp, an error elsewhere",
             )
 
 

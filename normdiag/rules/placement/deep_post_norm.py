@@ -6,35 +6,35 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import number
+from normdiag.number_text import format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits, Threshold
 
 
 class DeepPostNorm(Rule):
-    """A deep stack normalises its stream after every add, so no path through it is free of norms.
+    """A deep stack is post-norm, so every path through it passes all norms.
 
     ## What it does
 
-    Names stacks of placement `post`, N(x + F(x)), with more layers than are known to train without
-    special care.
+    Reports stacks of placement `post`, N(x + F(x)), with more layers than are known to train with
+    warm-up alone.
 
     ## Why it matters
 
-    In a pre-norm stack the stream runs past all norms from the first layer to the last. In a
-    post-norm stack the way back for the gradient leads through every one of them. Such models
-    need a long warm-up, and deep ones diverge: with the same recipe a pre-norm model trains.
+    In a pre-norm stack the skip path has no norms. In a post-norm stack the gradient passes every
+    norm. Such models need a long warm-up, and deep ones diverge where a pre-norm model trains with
+    the same recipe.
 
     ## How it is measured
 
-    From the architecture alone: the placement that the data flow shows, and the number of layers.
-    A scale on the skip operand makes it `deepnorm`, which is another placement and no defect.
+    From the architecture alone: the placement in the data flow and the number of layers. A scale on
+    the skip operand makes it `deepnorm`, a different placement that is not reported.
 
     ## Thresholds
 
     ## Example
 
-    64 layers of ln(x + mlp(x)) against 48 of x + fc(ln(x)).
+    64 layers of ln(x + mlp(x)); 48 layers of x + fc(ln(x)).
 
     ## How to fix
 
@@ -44,10 +44,10 @@ class DeepPostNorm(Rule):
 
     ## When it is wrong
 
-    The placement of a trained checkpoint that is only run is a fact, not a defect. Nor is the
-    mechanism settled: recomputed in the theoretical setting of the first paper, the gradient of a
-    post-norm stack is flat over depth. What was seen again and again is that such models need the
-    warm-up and that deep ones diverge.
+    For inference with a trained checkpoint the placement is not a defect. The mechanism is not
+    settled: recomputed in the theoretical setting of the first paper, the gradient of a post-norm
+    stack is constant over depth. That such models need warm-up and that deep ones diverge has been
+    observed repeatedly.
 
     ## References
 
@@ -67,7 +67,7 @@ class DeepPostNorm(Rule):
             name="layers",
             unit="layers",
             default=24,
-            meaning="more layers than this are reported",
+            meaning="a post-norm stack with more layers is reported",
             source="BERT-large and RoBERTa-large, the deepest post-norm models in wide use that "
             "train with warm-up alone, have 24 (Devlin et al. 2019, Liu et al. 2019)",
             low=1,
@@ -82,8 +82,8 @@ class DeepPostNorm(Rule):
         for stack in evidence.architecture.stacks:
             if stack.placement == "post" and stack.layers > limit:
                 yield self.finding(
-                    f"{stack.id} is post-norm, {stack.drawing}, and {stack.layers} layers deep "
-                    f"(threshold {number(limit)})",
+                    f"{stack.id} is post-norm, {stack.drawing}, with {stack.layers} layers "
+                    f"(threshold {format_setting(limit)})",
                     ids=(stack.id,),
                     severity="warning",
                     confidence="medium",

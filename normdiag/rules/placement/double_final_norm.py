@@ -15,24 +15,24 @@ from normdiag.rules.thresholds import Limits
 
 
 class DoubleFinalNorm(Rule):
-    """A stream's last value goes through two norms in a row.
+    """Two norms in a row are applied to the stream's last value.
 
     ## What it does
 
-    Names the norms that follow each other, with nothing between them, at the end of a stack.
-    Where the same module runs on its own output, that is a warning.
+    Reports consecutive norms at the end of a stack. It is a warning where the same module runs on
+    its own output, info otherwise.
 
     ## Why it matters
 
-    The second norm undoes the scale that the first one's gain gave, and without gains it does
-    nothing. A final norm that is applied once inside the model and once more by what wraps it
-    (`hidden_states[-1]` of many models has been normalised already) changes all logits; two
-    different ones are mostly a leftover: a post-norm layer ends with a norm of its own.
+    The second norm removes the scale of the first one's output, and without gains it does nothing.
+    A final norm that is applied once inside the model and once more by what wraps it
+    (`hidden_states[-1]` of many models has been normalised already) changes all logits. Two
+    different norms are usually redundant: a post-norm layer already ends with a norm.
 
     ## How it is measured
 
     From the data flow: the norms that read the stack's last value, directly or through another
-    norm, with neither weights nor a pooling between them.
+    norm, without weights or pooling in between.
 
     ## Thresholds
 
@@ -42,20 +42,20 @@ class DoubleFinalNorm(Rule):
 
     ## How to fix
 
-    The same module twice: drop one of the calls. Two modules: keep both if the checkpoint was
-    trained so, and drop the second one where it was not, as before the first training.
+    The same module twice: remove one call. Two modules: keep both if the checkpoint was trained
+    with both, otherwise remove the second.
 
     ## When it is wrong
 
-    `nn.Transformer` puts a final norm behind its post-norm layers by default, and detection
-    transformers do the same; a projector behind an image tower may begin with a norm of its own.
-    Models that were trained so need it, and it is only mentioned.
+    `nn.Transformer` adds a final norm after its post-norm layers by default, and so do detection
+    transformers; the projector after an image tower may begin with a norm. Models trained this way
+    need both norms; the severity is info.
 
     ## References
 
     * Two norms in a row by default: github.com/pytorch/pytorch, issue 50086 (2021).
-    * `hidden_states[-1]` is behind the final norm: github.com/huggingface/transformers, issue 26142
-      (2023).
+    * `hidden_states[-1]` is taken after the final norm: github.com/huggingface/transformers, issue
+      26142 (2023).
     """
 
     code = "ND103"
@@ -80,15 +80,19 @@ class DoubleFinalNorm(Rule):
                 severity="warning" if again else "info",
                 confidence="high" if again else "medium",
                 measured=(float(len(ends)), 1.0),
-                advice=("call it once" if again else "right where the checkpoint was trained so")
+                advice=(
+                    "call it once"
+                    if again
+                    else "expected where the checkpoint was trained with both"
+                )
                 + f"; {trace_hint(evidence, ends[-1].id)}",
             )
 
 
 def _trailing_norms(evidence: Evidence, stack: Stack) -> list[Norm]:
-    """The norms on the stack's last value, in order, as long as none of its tokens is left out."""
-    own = [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
-    last = max(own, key=lambda add: add.depth, default=None)
+    """The norms on the stack's last value, in order, that run on all of its tokens."""
+    adds = evidence.architecture.adds_of_stack(stack.id)
+    last = max(adds, key=lambda add: add.depth, default=None)
     norms = {norm.id: norm for norm in evidence.architecture.norms}
     found = [norms[last.stream_norm]] if last and last.stream_norm in norms else []
     found += [n for n in norms.values() if n.role == "final" and n.stack == stack.id]

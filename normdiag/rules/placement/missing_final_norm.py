@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Confidence, Finding, Severity
-from normdiag.rules.number import number
+from normdiag.number_text import format_number
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits
@@ -18,46 +18,46 @@ TEXT_INPUT_KINDS = ("texts", "user-texts", "random-ids")
 
 
 class MissingFinalNorm(Rule):
-    """The stream of a stack that only normalises its branches leaves the model without a norm.
+    """The stream of a pre-norm stack is read without a final norm.
 
     ## What it does
 
-    Looks at the last stack of the forward: where its last add writes to a stream that no norm ever
-    touches, and none follows on the way out, it says so.
+    Checks the last stack of the forward: it is reported where its norms act on branches only and no
+    norm follows its last add.
 
     ## Why it matters
 
-    Such a stream grows with depth, and not every token grows alike. A head that reads it gets
-    logits whose scale depends on depth and token; the usual head expects unit size. In ported
-    code, a forgotten final norm is one of the commonest errors.
+    Such a stream grows with depth, differently for each token. A head that reads it produces logits
+    whose scale depends on depth and token, where it expects unit size. In ported code a missing
+    final norm is one of the most common errors.
 
     ## How it is measured
 
     From the architecture: the placement of the stack's last add, the norm that reads the stream's
-    last value, and what else does. A norm of the stream's width that comes later counts as well,
-    such as one behind a pooling over tokens. Stacks that feed another stack (the stages of a
-    vision model, an image tower before a language model) are not judged, nor are stacks with
-    BatchNorm or GroupNorm, whose branches are made for a stream of any size.
+    last value, and its other readers. A later norm of the stream's width counts as well, such as
+    one after pooling over tokens. Stacks that feed another stack (the stages of a vision model, an
+    image tower before a language model) are not judged, nor are stacks with BatchNorm or GroupNorm,
+    whose branches accept a stream of any scale.
 
     The severity depends on what reads the stream: a weight contraction outside the stack is a
-    warning; where the model hands it to its caller, as encoders may, it is information.
+    warning; where the model returns it, as encoders may, it is info.
 
     ## Thresholds
 
     ## Example
 
-    The 48 pre-norm blocks with the last norm forgotten.
+    48 pre-norm blocks without the final norm.
 
     ## How to fix
 
-    Normalise the stream between the last layer and the head, with the checkpoint's gain
-    (`model.norm.weight`, `transformer.ln_f.weight`, `encoder.final_layer_norm.weight` or the
-    like). If the checkpoint has that gain, ND003 lists it as left over.
+    Normalise the stream between the last layer and the head with the checkpoint's gain (such as
+    `model.norm.weight`, `transformer.ln_f.weight`, `encoder.final_layer_norm.weight`). If the
+    checkpoint has that gain, ND003 lists it as unexpected.
 
     ## When it is wrong
 
-    Post-norm models rightly have none: their last layer ends with a norm. So do some image
-    encoders whose features are read by a projector that has been trained on them.
+    Post-norm models need none: their last layer ends with a norm. Some image encoders have none
+    because their projector was trained on unnormalised features.
 
     ## References
 
@@ -82,19 +82,19 @@ class MissingFinalNorm(Rule):
             return
         severity, confidence, reader = _describe_reader(evidence, stack)
         head = evidence.measurements.head_input
-        size = f"; it has rms {number(head.rms)}" if head else ""
+        size = f", rms {format_number(head.rms)}" if head else ""
         yield self.finding(
             f"no norm follows {stack.id} ({stack.layers} layers, {last.placement}): "
-            f"{reader} the bare stream{size}",
+            f"{reader} the unnormalised stream{size}",
             ids=(stack.id, last.id),
             severity=severity,
             confidence=confidence,
-            advice=f"normalise the stream behind {last.module}; {trace_hint(evidence, last.id)}",
+            advice=f"normalise the stream after {last.module}; {trace_hint(evidence, last.id)}",
         )
 
 
 def _last_add(evidence: Evidence, stack: Stack) -> ResidualAdd | None:
-    adds = (add for add in evidence.architecture.residual_adds if add.stack == stack.id)
+    adds = evidence.architecture.adds_of_stack(stack.id)
     return max(adds, key=lambda add: add.depth, default=None)
 
 
@@ -119,7 +119,7 @@ def _has_later_norm(evidence: Evidence, stack: Stack) -> bool:
 
 def _describe_reader(evidence: Evidence, stack: Stack) -> tuple[Severity, Confidence, str]:
     if stack.read_by == "head":
-        return "warning", "medium", "what comes next reads"
+        return "warning", "medium", "the next layer reads"
     if stack.read_by is None and evidence.subject.probe.kind in TEXT_INPUT_KINDS:
         return "warning", "low", "the head reads"
-    return "info", "low", "the caller gets"
+    return "info", "low", "the caller receives"

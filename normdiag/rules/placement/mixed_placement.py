@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import ResidualAdd, Stack
+from normdiag.evidence.architecture import Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import format_layers, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
@@ -18,40 +18,41 @@ LayerPlacements = tuple[str, ...]
 
 
 class MixedPlacement(Rule):
-    """The norms of a stack do not stand in the same place everywhere.
+    """The residual adds of a stack differ in norm placement.
 
     ## What it does
 
-    Names stacks whose residual adds differ in placement. Where a few layers differ from all others,
-    it names these, and that is a warning: somebody forgot a norm there, or put it elsewhere.
+    Reports stacks whose residual adds differ in placement. Where a few layers differ from all
+    others these are listed as a warning: a norm is probably missing or misplaced there.
 
     ## Why it matters
 
-    A layer without the norm that the others have reads the bare stream, which is larger with every
-    layer, and writes in proportion. In a list of modules it does not show: the module may well be
-    there, and not be called.
+    A layer without the norm that the others have reads the unnormalised stream, which grows with
+    depth, and writes in proportion. A list of modules does not show it: the norm may exist and not
+    be called.
 
     ## How it is measured
 
-    From the data flow: each add's placement, layer by layer. The pattern of most layers is taken as
-    meant. Layers at the front of a stack are never odd: Mix-LN, KEEL and others begin differently
-    on purpose. Nor are layers with another number of adds, which are layers of another kind.
+    From the data flow: the placement of each add, layer by layer. The pattern of most layers is the
+    reference. Layers before the first such layer are not counted as different (Mix-LN, KEEL and
+    others start differently by design), nor are layers with another number of adds, which are of
+    another kind.
 
     ## Thresholds
 
     ## Example
 
-    Layer 5 of 12 adds fc(x), where the others add fc(ln(x)).
+    Layer 5 of 12 adds fc(x), the others add fc(ln(x)).
 
     ## How to fix
 
-    Compare the forward of the layer that is named with its neighbour's, and look for a norm that is
-    built and not called (`coverage.modules_not_called`) or a condition on the layer's number.
+    Compare the forward of the reported layer with its neighbour's, and look for a norm that is
+    built but not called (`coverage.modules_not_called`) or a condition on the layer index.
 
     ## When it is wrong
 
     Conformers, encoder-decoder image models and hybrids of attention and state spaces mix
-    placements by design. Then it is only mentioned.
+    placements by design, which is info.
 
     ## References
 
@@ -69,8 +70,9 @@ class MixedPlacement(Rule):
             name="share",
             unit="share of layers",
             default=0.25,
-            meaning="up to this share of odd layers is a warning, more are a design, and mentioned",
-            source="our choice (2026): Mix-LN changes over after a quarter of the layers",
+            meaning="a share of differing layers up to this is a warning, above it is info "
+            "(design)",
+            source="our choice (2026): Mix-LN changes placement after a quarter of the layers",
             low=0.0,
             high=1.0,
         ),
@@ -94,8 +96,8 @@ class MixedPlacement(Rule):
                     ids=(stack.id,),
                     severity="info",
                     confidence="medium",
-                    advice="a design that mixes placements is read add by add; "
-                    f"{trace_hint(evidence, _adds(evidence, stack)[0].id)}",
+                    advice="expected for a design that mixes placements; "
+                    f"{trace_hint(evidence, evidence.architecture.adds_of_stack(stack.id)[0].id)}",
                 )
 
     def _odd_layers_finding(
@@ -107,35 +109,32 @@ class MixedPlacement(Rule):
         odd: list[int],
         limit: float,
     ) -> Finding:
-        adds = [add.id for add in _adds(evidence, stack) if add.layer in odd]
+        adds = [add.id for add in evidence.architecture.adds_of_stack(stack.id) if add.layer in odd]
         verb = "is" if len(odd) == 1 else "are"
         share = len(odd) / len(layers)
         return self.finding(
             f"{format_layers(odd)} of {stack.id} {verb} {' + '.join(layers[odd[0]])}, the other "
-            f"{count(len(layers) - len(odd), 'layer')} {' + '.join(usual)} (share {number(share)}, "
-            f"threshold {number(limit)})",
+            f"{format_count(len(layers) - len(odd), 'layer')} {' + '.join(usual)} (share "
+            f"{format_number(share)}, "
+            f"threshold {format_setting(limit)})",
             ids=(stack.id, *adds),
             severity="warning",
             confidence="medium",
             measured=(share, limit),
-            advice=f"look for a norm that layer {odd[0]} does not call, or calls elsewhere; "
+            advice=f"look for a norm that layer {odd[0]} does not call or calls in another place; "
             f"{trace_hint(evidence, adds[0])}",
         )
 
 
-def _adds(evidence: Evidence, stack: Stack) -> list[ResidualAdd]:
-    return [add for add in evidence.architecture.residual_adds if add.stack == stack.id]
-
-
 def _layer_placements(evidence: Evidence, stack: Stack) -> dict[int, LayerPlacements]:
     layers: dict[int, list[str]] = defaultdict(list)
-    for add in _adds(evidence, stack):
+    for add in evidence.architecture.adds_of_stack(stack.id):
         layers[add.layer].append(add.placement)
     return {layer: tuple(layers[layer]) for layer in sorted(layers)}
 
 
 def _find_odd_layers(layers: dict[int, LayerPlacements]) -> tuple[LayerPlacements, list[int]]:
-    """The pattern of most layers, and the layers of the same length that do not follow it."""
+    """The pattern of most layers, and the layers of equal length that differ from it."""
     usual = Counter(layers.values()).most_common(1)[0][0]
     start = next(number for number, pattern in layers.items() if pattern == usual)
     return usual, [

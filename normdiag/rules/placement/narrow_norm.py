@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -20,27 +20,27 @@ from normdiag.rules.site import (
 from normdiag.rules.thresholds import Limits, Threshold
 
 REMOVED = {"layernorm": 2, "groupnorm": 2, "rmsnorm": 1, "l2norm": 1}
-"""Directions that a norm takes away: the size, and the mean where it is subtracted."""
+"""Directions that a norm removes: the scale, and the mean where it is subtracted."""
 
 
 class NarrowNorm(Rule):
-    """A norm is taken over so few features that it removes much of what it is given.
+    """A norm over so few features that it removes a large part of its input.
 
     ## What it does
 
-    Names norms over a handful of elements, with what is left of their input.
+    Reports norms over few elements, with the share of directions that they remove.
 
     ## Why it matters
 
     LayerNorm projects out the mean and the size: of H features H - 2 directions stay. At H = 4 half
-    of the information is gone, at H = 2 what is left is which of the two is larger, and at H = 1
-    the output is the bias. An RMSNorm keeps H - 1, so at H = 1 the sign. Group norms of few
-    channels at one position and norms per head in small models get there unnoticed.
+    of the directions are removed, at H = 2 only the order of the two values remains, and at H = 1
+    the output is the bias. An RMSNorm keeps H - 1, at H = 1 the sign. Typical cases are group norms
+    with few channels at one position and per-head norms in small models.
 
     ## How it is measured
 
-    From the number of elements that one statistic is taken over: the share of directions that the
-    norm removes, 2/H for LayerNorm and GroupNorm, 1/H for RMSNorm and L2 norms.
+    From the number of elements H of one statistic: the share of directions that the norm removes,
+    2/H for LayerNorm and GroupNorm, 1/H for RMSNorm and L2 norms.
 
     ## Thresholds
 
@@ -50,13 +50,13 @@ class NarrowNorm(Rule):
 
     ## How to fix
 
-    Normalise over more: the whole stream instead of one head, fewer groups. Or leave the norm out
-    where the features are few on purpose.
+    Normalise over more features: the whole stream instead of one head, or fewer groups. Remove the
+    norm where the features are few by design.
 
     ## When it is wrong
 
-    Norms of a low rank that is meant (the step sizes of a state space model), and the last stage
-    of an image model that is probed with a small image, where a group has one position left.
+    Norms of an intended low rank (the step sizes of a state space model), and the last stage of an
+    image model run on a small image, where a group has one position left.
 
     ## References
 
@@ -75,9 +75,9 @@ class NarrowNorm(Rule):
             name="removed",
             unit="share of directions",
             default=0.25,
-            meaning="a norm that removes a larger share is a warning",
+            meaning="a removed share above this is a warning",
             source="our choice (2026): LayerNorm below 8 features, RMSNorm below 4; heads of 8 "
-            "features, the smallest in use, stay silent",
+            "features, the smallest in use, stay below",
             low=0.0,
             high=1.0,
         ),
@@ -98,12 +98,14 @@ class NarrowNorm(Rule):
         worst = sites[0]
         norm = find_norm(evidence, worst)
         yield self.finding(
-            f"a norm over {count(norm.features, 'feature')} removes {number(worst.value)} of the "
-            f"directions (threshold {number(limit)}) {describe_sites(sites, 'norm')} ({norm.kind})",
+            f"a norm over {format_count(norm.features, 'feature')} removes "
+            f"{format_number(worst.value)} of all "
+            f"directions (threshold {format_setting(limit)}) {describe_sites(sites, 'norm')} "
+            f"({norm.kind})",
             ids=site_ids(sites),
             severity="warning",
             confidence="high",
             measured=(worst.value, limit),
-            advice=f"normalise over more features, or leave the norm out; "
+            advice=f"normalise over more features, or remove the norm; "
             f"{trace_hint(evidence, worst.id)}",
         )

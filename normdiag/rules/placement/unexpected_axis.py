@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count
+from normdiag.number_text import format_count
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, trace_hint
 from normdiag.rules.thresholds import Limits
@@ -18,31 +18,31 @@ FEATURE_NORM_KINDS = ("layernorm", "rmsnorm", "l2norm")
 
 
 class UnexpectedAxis(Rule):
-    """A norm on the stream is taken over another axis than the features.
+    """A norm on the stream reduces an axis other than the features.
 
     ## What it does
 
-    Names LayerNorms, RMSNorms and L2 norms on a stream that reduce the tokens, the tokens and the
-    features together, or another axis than their like do.
+    Reports LayerNorms, RMSNorms and L2 norms on a stream that reduce the tokens, tokens and
+    features together, or an axis other than that of most norms of the stream.
 
     ## Why it matters
 
-    Such a norm mixes tokens: what one token becomes depends on the others, on the length of the
-    sequence and on padding, and a causal model sees the future. It comes of a transposed input, of
-    a `normalized_shape` that holds the length, or of a `dim` that counts from the wrong end, and it
-    runs without an error wherever the sizes happen to fit.
+    Such a norm mixes tokens: each output depends on the other tokens, on the sequence length and on
+    padding, and a causal model leaks the future. Causes are a transposed input, a
+    `normalized_shape` that includes the length, or a wrong `dim`; it runs without an error where
+    the sizes fit.
 
     ## How it is measured
 
-    From the axes that the graph shows to be reduced. The last axis alone is as expected; another
-    single axis is too where it has as many elements as the stream has features and the other norms
-    of that stream reduce the same one (models that keep channels first).
+    From the reduced axes in the graph. The last axis alone is expected; so is another single axis
+    with as many elements as the stream has features if the other norms of that stream reduce it too
+    (channels-first models).
 
     ## Thresholds
 
     ## Example
 
-    One norm of twelve is taken over the tokens: `x - x.mean(1)`, divided by `x.std(1)`.
+    One norm of twelve reduces the tokens: `x - x.mean(1)`, divided by `x.std(1)`.
 
     ## How to fix
 
@@ -87,12 +87,14 @@ class UnexpectedAxis(Rule):
         sites: tuple[RatedSite, ...] = tuple(rate_site(norm, float(norm.features)) for norm in odd)
         worst = odd[0]
         many = (
-            f"{count(len(odd), 'norm')}, {describe_places(sites)}; first " if len(odd) > 1 else ""
+            f"{format_count(len(odd), 'norm')}, {describe_places(sites)}; first "
+            if len(odd) > 1
+            else ""
         )
         axes = " and ".join(map(str, worst.axes))
         return self.finding(
-            f"{many}{worst.id} is taken over axis {axes} of {_format_shape(worst)}, {worst.features} "
-            f"elements, where the stream has {width} features",
+            f"{many}{worst.id} reduces axis {axes} of {_format_shape(worst)}, {worst.features} "
+            f"elements; the stream has {width} features",
             ids=site_ids(sites),
             severity="warning",
             confidence="medium",

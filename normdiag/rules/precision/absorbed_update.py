@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_percent, format_setting
 from normdiag.rules.number_formats import checkpoint_formats, precision_measurement
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
@@ -21,20 +21,19 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class AbsorbedUpdate(Rule):
-    """Most of what the branches write is rounded away: x + u is x in the model's format.
+    """Most of a branch's update is absorbed by rounding: x + u = x in the model's format.
 
     ## What it does
 
-    Names the residual adds of a float16 or bfloat16 model at which most elements of the branch
-    leave the stream exactly as it was. A warning where that holds for a good part of a stack, for
-    information where it is single adds.
+    Reports the residual adds of a float16 or bfloat16 model at which most elements of the update
+    leave the stream unchanged. It is a warning for a large part of a stack, info for single adds.
 
     ## Why it matters
 
-    bfloat16 has 8 significant bits: what is smaller than 1/512 of a value leaves it unchanged. A
-    stream that is too large for its branches (an embedding scaled twice) or branches that write
-    too little (a residual multiplier applied twice) then compute for nothing, and in training
-    their gradients belong to a function that was never evaluated.
+    bfloat16 has 8 significant bits: an addend smaller than 1/512 of a value leaves it unchanged.
+    Branches are then without effect, because the stream is too large (an embedding scaled twice) or
+    the updates are too small (a residual multiplier applied twice), and in training their gradients
+    belong to a function that was not evaluated.
 
     ## How it is measured
 
@@ -49,12 +48,12 @@ class AbsorbedUpdate(Rule):
 
     ## How to fix
 
-    Look for a scale that is applied twice, or not at all: of the embedding (`sqrt(hidden_size)`),
-    of the branches (`residual_multiplier`). Where the sizes are right, keep the stream in float32.
+    Look for a scale that is applied twice or missing: of the embedding (`sqrt(hidden_size)`), of
+    the branches (`residual_multiplier`). Where the scales are right, keep the stream in float32.
 
     ## When it is wrong
 
-    Single adds whose branch has little to say, such as a layer that was pruned to nothing.
+    Single adds with a small branch by design, such as a pruned layer.
 
     ## References
 
@@ -72,9 +71,10 @@ class AbsorbedUpdate(Rule):
             name="share",
             unit="share of u",
             default=0.75,
-            meaning="an add swallows its update above this",
-            source="with its 2^-8, bfloat16 swallows 0.75 of a Gaussian u of 0.0011 times the size "
-            "of x; trained models write 0.01 and more, of which it swallows less than 0.2",
+            meaning="an absorbed share above this is reported",
+            source="bfloat16 (2^-8) absorbs 0.75 of a Gaussian u of 0.0011 times the size of x; "
+            "trained "
+            "models write 0.01 and more, of which it absorbs less than 0.2",
             low=0.0,
             high=1.0,
         ),
@@ -82,7 +82,7 @@ class AbsorbedUpdate(Rule):
             name="adds",
             unit="share of a stack's adds",
             default=0.25,
-            meaning="from this on it is a warning",
+            meaning="a share of a stack's adds from this on is a warning",
             source="2^-2 of them: more than single layers that write little",
             low=0.0,
             high=1.0,
@@ -97,7 +97,7 @@ class AbsorbedUpdate(Rule):
         for name in sorted(checkpoint_formats(evidence) & {"float16", "bfloat16"} & known.keys()):
             shares = known[name].absorbed_updates
             for stack in evidence.architecture.stacks:
-                adds = [a for a in evidence.architecture.residual_adds if a.stack == stack.id]
+                adds = evidence.architecture.adds_of_stack(stack.id)
                 lost = [
                     rate_site(add, shares[add.id])
                     for add in adds
@@ -117,13 +117,14 @@ class AbsorbedUpdate(Rule):
         is_wide: bool,
     ) -> Finding:
         ranked = sort_worst_first(sites)
-        worst, least = ranked[0], ranked[-1]
-        span = f"{number(100 * worst.value)} %"
-        if least is not worst:
-            span = f"{number(100 * least.value)} to {span}"
+        worst = ranked[0]
+        span = " to ".join(
+            dict.fromkeys(format_percent(each.value) for each in (ranked[-1], worst))
+        )
         return self.finding(
-            f"{span} of what the branch writes is swallowed: x + u is x in {name} (threshold "
-            f"{number(100 * limits['share'])} %), at {count(len(sites), 'add')}, {describe_places(sites)}",
+            f"{span} of the update u is absorbed (x + u = x) in {name} (threshold "
+            f"{format_setting(100 * limits['share'])}%) at {format_count(len(sites), 'add')}, "
+            f"{describe_places(sites)}",
             ids=site_ids(ranked),
             severity="warning" if is_wide else "info",
             confidence="high",

@@ -7,31 +7,31 @@ from collections.abc import Iterator
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids
 from normdiag.rules.thresholds import Limits, Threshold
 
 
 class EpsilonUnderflow(Rule):
-    """A norm's epsilon is zero in the number format that the model runs in.
+    """A norm's epsilon is zero in the number format of the model.
 
     ## What it does
 
-    Names norms whose epsilon is 0, or so small that it rounds to 0 in the model's format.
+    Reports norms whose epsilon is 0 or rounds to 0 in the model's format.
 
     ## Why it matters
 
-    Epsilon is there for the row that does not vary: a padded token, silence, a white image. With
-    epsilon 0 that row is divided by zero. The usual 1e-12 of BERT's family is nothing in half
-    precision, whose smallest number is 6e-8; whether a kernel computes the norm in float32 is not
-    the model's choice, so the same checkpoint is sound on one machine and NaN on another.
+    Epsilon protects constant rows: a padded token, silence, a white image. With epsilon 0 such a
+    row is divided by zero. The 1e-12 of the BERT family rounds to 0 in float16, whose smallest
+    number is 6e-8; whether a kernel computes the norm in float32 depends on the backend, so the
+    same checkpoint works on one machine and gives NaN on another.
 
     ## How it is measured
 
-    Epsilon as found in the graph, against half of the smallest number above zero that the format
-    has: float16 2^-24, bfloat16 2^-133, float32 2^-149. Layer, RMS and group norms; an L2 norm
-    has its bound elsewhere.
+    The epsilon in the graph is compared with half of the smallest positive number of the format:
+    float16 2^-24, bfloat16 2^-133, float32 2^-149. It covers layer, RMS and group norms; an L2 norm
+    clamps its denominator instead.
 
     ## Thresholds
 
@@ -42,7 +42,7 @@ class EpsilonUnderflow(Rule):
     ## How to fix
 
     Set `layer_norm_eps` (`rms_norm_eps`, `layer_norm_epsilon`) to 1e-5 before exporting to half
-    precision, and check the outputs against the original's. Or run in bfloat16.
+    precision, and compare the outputs with the reference. Or run in bfloat16.
 
     ## When it is wrong
 
@@ -65,7 +65,7 @@ class EpsilonUnderflow(Rule):
             name="float16",
             unit="epsilon",
             default=NUMBER_FORMATS["float16"].smallest_subnormal / 2,
-            meaning="in float16 an epsilon up to this is reported",
+            meaning="largest epsilon reported in float16",
             source="IEEE 754-2019: half of 2^-24, rounds to 0",
             low=0.0,
         ),
@@ -73,7 +73,7 @@ class EpsilonUnderflow(Rule):
             name="bfloat16",
             unit="epsilon",
             default=NUMBER_FORMATS["bfloat16"].smallest_subnormal / 2,
-            meaning="in bfloat16 an epsilon up to this is reported",
+            meaning="largest epsilon reported in bfloat16",
             source="half of 2^-133, rounds to 0 (7 bits of fraction, exponents of IEEE 754-2019)",
             low=0.0,
         ),
@@ -81,7 +81,7 @@ class EpsilonUnderflow(Rule):
             name="float32",
             unit="epsilon",
             default=NUMBER_FORMATS["float32"].smallest_subnormal / 2,
-            meaning="in every other format an epsilon up to this is reported",
+            meaning="largest epsilon reported in every other format",
             source="IEEE 754-2019: half of 2^-149, rounds to 0",
             low=0.0,
         ),
@@ -103,13 +103,18 @@ class EpsilonUnderflow(Rule):
         if not sites:
             return
         least = min(each.value for each in sites)
-        rounds = "" if least == 0 else f", which rounds to 0 in {dtype} (threshold {number(limit)})"
+        rounds = (
+            ""
+            if least == 0
+            else f", which rounds to 0 in {dtype} (threshold {format_setting(limit)})"
+        )
         yield self.finding(
-            f"epsilon is {number(least)}{rounds}, at {count(len(sites), 'norm')}, {describe_places(sites)}",
+            f"epsilon is {format_setting(least)}{rounds}, at {format_count(len(sites), 'norm')}, "
+            f"{describe_places(sites)}",
             ids=site_ids(sites),
             severity="warning",
             confidence="high",
             measured=(least, limit),
             advice="set layer_norm_eps, rms_norm_eps or layer_norm_epsilon in config.json to 1e-5 "
-            "or 1e-6, or run the model in a format that holds the epsilon",
+            "or 1e-6, or run the model in a format that can represent the epsilon",
         )

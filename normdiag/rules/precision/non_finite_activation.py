@@ -8,31 +8,31 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
 from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_factor, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits
 
 
 class NonFiniteActivation(Rule):
-    """The forward makes a value that is not finite.
+    """The forward produces a non-finite value.
 
     ## What it does
 
-    Names the first operation whose result holds NaN or infinity, with its module and source line,
-    what went into it, and why it came out so where that can be told.
+    Reports the first operation whose result holds NaN or infinity, with its module and source line,
+    the ranges of its operands, and the cause where it is known.
 
     ## Why it matters
 
-    Everything behind that operation is lost. The place where a framework notices is mostly a
-    later one: two finite operands of a residual add overflow, and the norm behind it is blamed.
+    Everything downstream of that operation is invalid. Frameworks usually notice it later: two
+    finite operands of a residual add overflow, and the error appears at the next norm.
 
     ## How it is measured
 
-    Each operation of the forward is watched, not each module, so an addition between modules is
-    seen. For an addition the exact result is computed in float64 and compared with the largest
-    number of the format: float16 ends at 65504. A float32 copy of a half-precision model of up to
-    2^28 parameters is run once to see how far its stream would go.
+    Each operation of the forward is checked, not only module outputs, so additions between modules
+    are covered. For an addition the exact result is computed in float64 and compared with the
+    largest number of the format: float16 ends at 65504. A float32 copy of a half-precision model of
+    up to 2^28 parameters is run once to measure the range that its stream would need.
 
     ## Thresholds
 
@@ -48,8 +48,8 @@ class NonFiniteActivation(Rule):
 
     ## When it is wrong
 
-    The probe may be outside of what the model is made for: random token ids reach states that text
-    does not.
+    The inputs may be unlike those that the model was trained on: random token ids reach states that
+    text does not.
 
     ## References
 
@@ -66,7 +66,7 @@ class NonFiniteActivation(Rule):
     silent_on = "sample_models/overflowing_add.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """At most one finding: what comes first."""
+        """At most one finding: the first non-finite value."""
         first = evidence.measurements.first_nonfinite
         if first is None:
             return
@@ -75,7 +75,8 @@ class NonFiniteActivation(Rule):
         why, advice = _describe_cause(evidence, first)
         more = f"; {trace_hint(evidence, first.site)}" if first.site else ""
         yield self.finding(
-            f"{count(first.count, first.kind)} first made by {first.operation} at {where}{line}, "
+            f"{format_count(first.count, first.kind)} first produced by {first.operation} at "
+            f"{where}{line}, "
             f"from {' and '.join(_format_range(operand) for operand in first.operands)}{why}",
             ids=(where,),
             severity="error",
@@ -86,21 +87,22 @@ class NonFiniteActivation(Rule):
 
 
 def _describe_cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str]:
-    """What is behind it, and what to do. Only what the numbers show is named as a cause."""
+    """The cause and the advice. A cause is named only where the numbers show it."""
     broken = [operand.name for operand in first.operands if operand.nonfinite]
     if broken:
-        return f": {', '.join(broken)} is not finite itself", "replace that tensor, see ND203"
+        return f": {', '.join(broken)} is not finite", "restore that tensor, see ND203"
     largest = _largest_finite(evidence)
     if first.exact_max is not None and largest is not None and first.exact_max > largest:
-        over = f": the exact result is {number(first.exact_max)}, above {number(largest)}"
+        exact = format_number(first.exact_max)
+        over = f": the exact result is {exact}, above {format_setting(largest)}"
         return (
             f"{over}, the largest {_run_format(evidence)}{_describe_float32_run(first, largest)}",
             ("run it in bfloat16 or float32, or scale the stream down by a power of two"),
         )
     norm = next((norm for norm in evidence.architecture.norms if norm.id == first.site), None)
     if norm is not None and norm.eps == 0:
-        return ": the norm's epsilon is 0 and a row is zero", "set epsilon to 1e-5 or 1e-6"
-    return "", "look at that source line with these operands"
+        return ": the norm's epsilon is 0 and a row is constant", "set epsilon to 1e-5 or 1e-6"
+    return "", "inspect that source line with these operands"
 
 
 def _describe_float32_run(first: FirstNonFinite, largest: float) -> str:
@@ -108,8 +110,8 @@ def _describe_float32_run(first: FirstNonFinite, largest: float) -> str:
     if wide is None:
         return ""
     return (
-        f"; in float32 the stream reaches {number(wide.max_abs)}, {number(wide.max_abs / largest)} "
-        f"times that, at {wide.site}"
+        f"; in float32 the stream reaches {format_number(wide.max_abs)} "
+        f"({format_factor(wide.max_abs / largest)} the largest) at {wide.site}"
     )
 
 
@@ -117,7 +119,7 @@ def _format_range(operand: Operand) -> str:
     bad = f", {operand.nonfinite} not finite" if operand.nonfinite else ""
     if operand.min is None or operand.max is None:
         return f"{operand.name} (no finite value)"
-    return f"{operand.name} in [{number(operand.min)}, {number(operand.max)}]{bad}"
+    return f"{operand.name} in [{format_number(operand.min)}, {format_number(operand.max)}]{bad}"
 
 
 def _run_format(evidence: Evidence) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.precision import Remedy
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_factor, format_number, format_setting
 from normdiag.rules.number_formats import checkpoint_formats, precision_measurement
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids, sort_worst_first
@@ -18,24 +18,24 @@ FORMAT = "float16"
 
 
 class OverflowRisk(Rule):
-    """Values do not fit into float16, or nearly not.
+    """Values exceed the range of float16 or come close to it.
 
     ## What it does
 
-    Names the residual adds, and the products and contractions on their branches, whose largest
-    value lies beyond the largest float16 number, 65504; of a float16 model also those that come
-    near it. A warning where the model is stored or run in float16, else for information.
+    Reports residual adds, and products and contractions on their branches, whose largest |value|
+    exceeds the largest float16 number, 65504; for a float16 model also those close to it. It is a
+    warning where the model is stored or run in float16, info otherwise.
 
     ## Why it matters
 
-    One infinity makes the next norm give NaN, and everything behind it. A model that was trained
-    in bfloat16 or float32 has never been told to stay below 65504, and Gemma 3's stream does not.
+    One infinity makes the next norm and everything downstream NaN. A model trained in bfloat16 or
+    float32 has no reason to stay below 65504, and the stream of Gemma 3 does not.
 
     ## How it is measured
 
-    The largest |value| over all tokens, in whatever format was run: of x, u and y at every add
-    y = x + u, and of elementwise products of two activations and results of matrix products on
-    every branch. Values that overflowed in the run itself are ND705's.
+    The largest |value| over all tokens, in the format of the run: of x, u and y at every add y = x
+    + u, and of elementwise products of two activations and matrix products on every branch. Values
+    that overflowed in the run itself are reported by ND705.
 
     ## Thresholds
 
@@ -45,17 +45,17 @@ class OverflowRisk(Rule):
 
     ## How to fix
 
-    Run it in bfloat16. Or scale the stream down by the power of two that the finding names:
-    multiply the embedding and all that branches write (output projections with their biases, or
-    the gains of output norms) by it. This changes nothing but epsilon's share where every reader
-    of the stream is a norm, and the finding says so, with that share; with epsilon times the
-    square of that power it changes nothing at all. Or keep the stream in float32 from the layer
-    that it names. A product inside a branch: divide one factor's weights by a power of two and
-    multiply the next matrix by it.
+    Run it in bfloat16. Or scale the stream down by the power of two in the finding: multiply the
+    embedding and everything that branches write (output projections with their biases, or the gains
+    of output norms) by it. Where every reader of the stream is a norm this changes only the share
+    of epsilon, which the finding states; with epsilon times the square of that power nothing
+    changes. Or keep the stream in float32 from the reported layer on. For a product inside a
+    branch, divide one factor's weights by a power of two and multiply the next matrix by it.
 
     ## When it is wrong
 
-    A probe sees few texts: larger values may come. A kernel may accumulate in float32 and clamp.
+    The inputs are a small sample: larger values may occur. A kernel may accumulate in float32 and
+    clamp.
 
     ## References
 
@@ -73,16 +73,16 @@ class OverflowRisk(Rule):
             name="headroom",
             unit="65504 / max |value|",
             default=1.0,
-            meaning="below this a value does not fit",
-            source="IEEE 754-2019; 1 is the end of the format",
+            meaning="a headroom below this is reported",
+            source="IEEE 754-2019; 1 is the limit of the format",
             low=0.0,
         ),
         Threshold(
             name="spare",
             unit="65504 / max |value|",
             default=2.0,
-            meaning="below this a float16 model is told, for information, that little is left",
-            source="2^1, the least that a power of two can leave: a probe does not see the largest",
+            meaning="a headroom of a float16 model below this is info",
+            source="2^1, one binade of reserve: the inputs may not contain the largest values",
             low=0.0,
         ),
     )
@@ -90,7 +90,7 @@ class OverflowRisk(Rule):
     silent_on = "sample_models/large_stream.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """At most one finding per stack, and one for what lies inside the branches."""
+        """At most one finding per stack, and one for values inside the branches."""
         if FORMAT not in precision_measurement(evidence).formats:
             return
         is_half = FORMAT in checkpoint_formats(evidence)
@@ -98,7 +98,7 @@ class OverflowRisk(Rule):
         limit = largest / limits["headroom"]
         found = list(self._findings_beyond(evidence, limit, "warning" if is_half else "info"))
         has_overflowed = evidence.measurements.first_nonfinite is not None
-        if is_half and not found and not has_overflowed:  # that is ND705's, at its place
+        if is_half and not found and not has_overflowed:  # ND705 reports that
             found = list(self._findings_beyond(evidence, largest / limits["spare"], "info"))
         yield from found
 
@@ -123,15 +123,14 @@ class OverflowRisk(Rule):
         ranked = sort_worst_first(sites)
         first, worst = sites[0], ranked[0]
         layer = "" if first.layer is None else f", layer {first.layer}"
-        up = f", up to {_describe_size(worst, largest)} at {worst.id}" if worst is not first else ""
+        up = f", up to {format_number(worst.value)} at {worst.id}" if worst is not first else ""
         more = (
-            f"; {count(len(sites), 'site')} in all, {describe_places(sites)}"
+            f"; {format_count(len(sites), 'site')} in all, {describe_places(sites)}"
             if len(sites) > 1
             else ""
         )
         return self.finding(
-            f"|value| reaches {_describe_size(first, largest)}, the largest {FORMAT}, at {first.id}{layer}"
-            f"{up}{more}",
+            f"max |value| is {_describe_size(first, largest)} at {first.id}{layer}{up}{more}",
             ids=site_ids(ranked),
             severity=severity,
             confidence="high",
@@ -143,44 +142,46 @@ class OverflowRisk(Rule):
 def _largest_at_adds(evidence: Evidence, stack: str) -> Iterator[RatedSite]:
     """The adds of a stack in order, with the largest value at each that is finite."""
     values = precision_measurement(evidence).max_abs
-    for add in evidence.architecture.residual_adds:
-        if add.stack == stack and math.isfinite(values.get(add.id, math.inf)):
+    for add in evidence.architecture.adds_of_stack(stack):
+        if math.isfinite(values.get(add.id, math.inf)):
             yield rate_site(add, values[add.id])
 
 
 def _largest_in_branches(evidence: Evidence) -> Iterator[RatedSite]:
-    """What lies between the sites."""
-    for name, value in precision_measurement(evidence).max_abs.items():
-        if ("/product#" in name or "/contraction#" in name) and math.isfinite(value):
-            yield RatedSite(id=name, value=value, stack=None, layer=None)
+    """The products and contractions inside the branches, with their largest finite values."""
+    for peak in precision_measurement(evidence).inner_peaks:
+        if math.isfinite(peak.value):
+            yield RatedSite(id=peak.id, value=peak.value, stack=None, layer=None)
 
 
 def _describe_size(each: RatedSite, largest: float) -> str:
-    return f"{number(each.value)}, {number(each.value / largest)} times {number(largest)}"
+    factor = format_factor(each.value / largest)
+    return f"{format_number(each.value)} ({factor} {format_setting(largest)}, the largest {FORMAT})"
 
 
 def _stream_advice(stack: str, remedy: Remedy | None) -> str:
     if remedy is None:
-        return "leave room: run it in bfloat16, or scale the stream down by a power of two"
+        return "run it in bfloat16, or scale the stream down by a power of two"
     stay = f"keep the stream of {stack} in float32 from layer {remedy.layer} on"
     if remedy.factor is None:
-        return f"run it in bfloat16, or {stay}: a norm does not stand before every reader"
+        return f"run it in bfloat16, or {stay}: not every reader of the stream begins with a norm"
     power = round(math.log2(remedy.factor))
     share = ""
     if remedy.eps_share is not None:
         share = (
-            f" (eps share at most {number(remedy.eps_share.max)}; unchanged with epsilon times "
+            f" (eps share at most {format_number(remedy.eps_share.max)}; unchanged with epsilon "
+            f"times "
             f"2^{2 * power})"
         )
     return (
-        f"run it in bfloat16; or multiply all that is written to the stream of {stack} by "
-        f"{number(remedy.factor)} = 2^{power}, which its norms undo{share}; or {stay}"
+        f"run it in bfloat16; or multiply the embedding and all branch outputs of {stack} by "
+        f"{format_setting(remedy.factor)} = 2^{power}, which its norms cancel{share}; or {stay}"
     )
 
 
 def _branch_advice(sites: list[RatedSite], limit: float) -> str:
     power = max(1, math.ceil(math.log2(max(each.value for each in sites) / limit)) + 1)
     return (
-        f"run it in bfloat16, or scale one factor's weights by 2^-{power} and the matrix behind "
-        "the product by its inverse, where nothing but a product lies between"
+        f"run it in bfloat16, or scale one factor's weights by 2^-{power} and the next matrix by "
+        f"2^{power}, if only products lie between them"
     )

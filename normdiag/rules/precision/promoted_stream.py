@@ -9,37 +9,36 @@ from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.findings import Finding
-from normdiag.rules.number import number
+from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 
 class PromotedStream(Rule):
-    """The stream changes its number format between two adds, and goes on in a wider one.
+    """The stream is promoted to a wider number format between two adds.
 
     ## What it does
 
-    Names the add from which on a stack's stream is kept in another format than before. Where the
-    values behind it would not fit the first one, that is an error.
+    Reports the add at which a stack's stream changes to a wider format. It is an error where later
+    values exceed the range of the first format.
 
     ## Why it matters
 
-    A model that is said to be float16 is one in part: a branch whose weights were kept in float32
-    turns everything behind it into float32, at twice the memory, and hides that its values
-    overflow. In an engine that keeps the stream in half precision the same checkpoint gives
-    infinities.
+    Such a model is float16 only in part: a branch with float32 weights promotes everything
+    downstream to float32, at twice the memory, and hides an overflow. An inference engine that
+    keeps the stream in half precision produces infinities from the same checkpoint.
 
     ## How it is measured
 
-    From the format of each residual add's sum in the forward as run, and the largest |y| of the
-    adds behind the switch.
+    From the format of each residual add's sum in the forward, and the largest |y| of the adds after
+    the change.
 
     ## Thresholds
 
     ## Example
 
-    A float16 model one of whose branches ends in a float32 matrix.
+    A float16 model with one branch that ends in a float32 matrix.
 
     ## How to fix
 
@@ -48,12 +47,12 @@ class PromotedStream(Rule):
 
     ## When it is wrong
 
-    Models that keep the stream in float32 on purpose (`residual_in_fp32`) begin so with their first
-    add, which is no switch.
+    Models that keep the stream in float32 by design (`residual_in_fp32`) do so from their first
+    add, which is not reported.
 
     ## References
 
-    * T5 overflows in float16, and keeps one matrix in float32 since:
+    * T5 overflows in float16, and has kept one matrix in float32 since:
       github.com/huggingface/transformers, issue 5651 (2020) and pull request 20683 (2022).
     * IEEE 754-2019: the largest finite number of binary16 is 65504.
     """
@@ -67,7 +66,7 @@ class PromotedStream(Rule):
             name="float16",
             unit="|y|",
             default=int(NUMBER_FORMATS["float16"].largest),
-            meaning="a stream that began in float16 and exceeds this is an error",
+            meaning="larger values of a stream that began in float16 are an error",
             source="(2 - 2^-10) 2^15, the largest finite number of float16 (IEEE 754-2019)",
             low=0.0,
         ),
@@ -75,7 +74,7 @@ class PromotedStream(Rule):
             name="bfloat16",
             unit="|y|",
             default=NUMBER_FORMATS["bfloat16"].largest,
-            meaning="a stream that began in bfloat16 and exceeds this is an error",
+            meaning="larger values of a stream that began in bfloat16 are an error",
             source="(2 - 2^-7) 2^127, the largest finite number of bfloat16",
             low=0.0,
         ),
@@ -87,7 +86,7 @@ class PromotedStream(Rule):
         """One finding per stack."""
         for stack in evidence.architecture.stacks:
             adds = sorted(
-                (add for add in evidence.architecture.residual_adds if add.stack == stack.id),
+                evidence.architecture.adds_of_stack(stack.id),
                 key=lambda add: add.depth,
             )
             switch = next(((a, b) for a, b in pairwise(adds) if _is_promotion(a, b)), None)
@@ -109,9 +108,10 @@ class PromotedStream(Rule):
         limit = limits[before.dtype or ""]
         largest = measured[worst.id].max_abs if worst.id in measured else 0.0
         first = next((add for add in behind if measured[add.id].max_abs > limit), None)
-        size = f"|y| reaches {number(largest)} at {worst.id}"
+        size = f"max |y| is {format_number(largest)} at {worst.id}"
         if first is not None:
-            size += f" and passes {number(limit)}, the largest {before.dtype}, at {first.id}"
+            bound = f"{format_setting(limit)}, the largest {before.dtype}"
+            size += f" and exceeds {bound}, from {first.id} on"
         return self.finding(
             f"the stream of {stack.id} is {before.dtype} up to {before.id} and {after.dtype} from "
             f"{after.id} on; {size}",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.number_formats import checkpoint_formats, precision_measurement
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
@@ -25,32 +25,30 @@ FORMAT = "float16"
 
 
 class SquareOverflow(Rule):
-    """A norm squares its input in float16, and the squares do not fit.
+    """A norm squares its input in float16 and the squares overflow.
 
     ## What it does
 
-    Names norms that are written out, take their squares in float16, and saw values beyond 256: an
-    error, for the run itself went wrong there. Where a float16 checkpoint was run in a wider
-    format, norms whose squares would not fit are named for information: whether a float16 run
-    squares in float16 cannot be seen in another.
+    Reports composed (unfused) norms that square values beyond 256 in float16, an error of the run
+    itself. Where a float16 checkpoint was run in a wider format, norms whose squares exceed 65504
+    are info: whether a float16 run would square in float16 cannot be observed in another format.
 
     ## Why it matters
 
-    256^2 is 65536, more than float16 has. The mean of the squares is then infinite, the norm
-    divides by infinity, and what comes out is zero: finite, silent and wrong, for the very tokens
-    that hold the largest values. Massive activations pass 256 in most language models.
+    256^2 = 65536 exceeds the range of float16. The mean of squares is then infinite and the norm's
+    output is zero: finite but wrong, at the tokens with the largest values. Massive activations
+    exceed 256 in most language models.
 
     ## How it is measured
 
-    The largest square of a written-out norm, and the format in which this run took it, as the
-    operations show. Fused norms sum in float32 and are left out.
+    The largest square of each composed norm and the format of that operation in this run. Fused
+    norms accumulate in float32 and are excluded.
 
     ## Thresholds
 
     ## Example
 
-    An RMSNorm that squares a float16 input with a value of 300; the same with a cast to float32
-    before.
+    An RMSNorm that squares a float16 input with a value of 300; the same after a cast to float32.
 
     ## How to fix
 
@@ -59,8 +57,8 @@ class SquareOverflow(Rule):
 
     ## When it is wrong
 
-    A finding for information says what would happen if the float16 run squared in float16. Run it
-    with `--dtype float16` to know.
+    An info finding assumes that the float16 run squares in float16. Run with `--dtype float16` to
+    check.
 
     ## References
 
@@ -77,7 +75,7 @@ class SquareOverflow(Rule):
     silent_on = "sample_models/half_square.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """What went wrong in the run, else what would in a float16 checkpoint's own format."""
+        """One finding: squares that overflowed in the run, else those that would in float16."""
         seen = precision_measurement(evidence)
         if FORMAT not in seen.formats:
             return
@@ -100,13 +98,15 @@ class SquareOverflow(Rule):
         ranked = sort_worst_first(sites)
         worst = ranked[0]
         happens = (
-            "overflows in the norm, which gives 0"
+            "overflows in the norm, whose output is 0"
             if is_seen
-            else f"overflows where it is squared in {FORMAT} itself"
+            else f"would overflow if it is squared in {FORMAT}"
         )
         return self.finding(
-            f"x^2 is {number(worst.value)} at {worst.id} and {happens} (the largest {FORMAT} is "
-            f"{number(limit)}); {count(len(sites), 'norm')}, {describe_places(sites)}",
+            f"max x^2 is {format_number(worst.value)} at {worst.id} and {happens} (the largest "
+            f"{FORMAT} is "
+            f"{format_setting(limit)}); {format_count(len(sites), 'norm')}, "
+            f"{describe_places(sites)}",
             ids=site_ids(ranked),
             severity="error" if is_seen else "info",
             confidence="high" if is_seen else "medium",
@@ -117,7 +117,7 @@ class SquareOverflow(Rule):
 
 
 def _largest_square(evidence: Evidence, norm: Norm) -> float:
-    """The largest square: as computed, or from the input where that is infinite already."""
+    """The largest square as computed, or from the input where that overflowed."""
     found = precision_measurement(evidence).max_square[norm.id]
     x = precision_measurement(evidence).max_abs.get(norm.id)
     return x * x if math.isinf(found) and x is not None else found

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.stream import AddMeasurement
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -22,22 +22,22 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class CancellingAdd(Rule):
-    """A branch writes nearly minus the stream, so that the sum all but vanishes.
+    """A branch cancels the stream: u is close to -x.
 
     ## What it does
 
-    Names the residual adds whose branch points against the stream and is about as long.
+    Reports residual adds whose update is opposite to the stream and of similar norm.
 
     ## Why it matters
 
-    What all layers before have written is gone after one addition. The sum is the small difference
-    of two large numbers: of their digits as many are lost as it is smaller, and the norm behind it
-    multiplies what is left, rounding included, by the inverse. Its Jacobian grows by as much.
+    The writes of all earlier layers are removed by one addition. The sum is a small difference of
+    large numbers: digits are lost in proportion, and the next norm scales the remainder, rounding
+    error included, back up. Its Jacobian grows by the same factor.
 
     ## How it is measured
 
-    Per add ||y|| / ||x|| and cos(x, u), medians over tokens. Both are needed: a stream also gets
-    shorter where a branch takes one large direction out of it, which is no cancellation.
+    Per add ||y|| / ||x|| and cos(x, u), medians over tokens. Both are required: a stream also
+    shrinks where a branch removes one large direction, which is not cancellation.
 
     ## Thresholds
 
@@ -48,13 +48,12 @@ class CancellingAdd(Rule):
     ## How to fix
 
     Look for a sign (`x - F(x)` where the checkpoint means `x + F(x)`), for a skip that is added
-    twice or subtracted inside the branch, or for a norm that was left out in front of the branch.
-    In half precision, keep the stream in float32 there.
+    twice or subtracted inside the branch, or for a missing norm at the branch input. In half
+    precision, keep the stream in float32 there.
 
     ## When it is wrong
 
-    A layer may take the stream off on purpose to put something else in its place (an interpolation
-    x + a (F(x) - x) with a near 1).
+    A layer may replace the stream by design (an interpolation x + a (F(x) - x) with a near 1).
 
     ## References
 
@@ -71,9 +70,9 @@ class CancellingAdd(Rule):
             name="left",
             unit="||y|| / ||x||",
             default=0.25,
-            meaning="an add that leaves less of the stream, for the median token, is reported",
-            source="2^-2: two bits of every value are lost. The least that an add of SmolLM2 "
-            "leaves is 0.98, of MiniLM and of an ALBERT more than all",
+            meaning="a median of ||y|| / ||x|| below this is reported",
+            source="2^-2: two bits of every value are lost. The minimum in SmolLM2 is 0.98, in "
+            "MiniLM and an ALBERT above 1",
             low=0.0,
             high=1.0,
         ),
@@ -81,8 +80,8 @@ class CancellingAdd(Rule):
             name="cosine",
             unit="cos(x, u)",
             default=-0.9,
-            meaning="and only where the branch points against the stream as straight as this",
-            source="independent writes in H dimensions have 0 +- 1/sqrt(H)",
+            meaning="largest median cosine at which an add is reported",
+            source="independent writes in H dimensions have 0 ± 1/sqrt(H) (standard deviation)",
             low=-1.0,
             high=0.0,
         ),
@@ -96,9 +95,8 @@ class CancellingAdd(Rule):
         for stack in evidence.architecture.stacks:
             sites = [
                 rate_site(add, -_remaining_share(measured[add.id]))
-                for add in evidence.architecture.residual_adds
-                if add.stack == stack.id
-                and add.id in measured
+                for add in evidence.architecture.adds_of_stack(stack.id)
+                if add.id in measured
                 and _remaining_share(measured[add.id]) < limits["left"]
                 and measured[add.id].cosine.median < limits["cosine"]
             ]
@@ -110,17 +108,17 @@ class CancellingAdd(Rule):
         worst = ranked[0]
         left = -worst.value
         cosine = evidence.measurements.stream[worst.id].cosine.median
-        bits = f", {-math.log2(left):.0f} bits of every value are gone" if left > 0 else ""
-        more = f"; so do {count(len(sites), 'add')} in all, {describe_places(sites)}"
+        bits = f", {-math.log2(left):.0f} bits of every value are lost" if left > 0 else ""
+        more = f"; {format_count(len(sites), 'add')} in all, {describe_places(sites)}"
         return self.finding(
-            f"{worst.id} leaves {number(left)} of the stream (threshold {number(limits['left'])}): "
-            f"the branch has a cosine of {number(cosine)} with it{bits}"
+            f"||y|| / ||x|| is {format_number(left)} at {worst.id} (median over tokens, threshold "
+            f"{format_setting(limits['left'])}), cos(x, u) is {format_number(cosine)}{bits}"
             f"{more if len(sites) > 1 else ''}",
             ids=site_ids(ranked),
             severity="warning",
             confidence="high",
             measured=(left, limits["left"]),
-            advice="look for a wrong sign, or a skip that the branch takes off again; "
+            advice="look for a wrong sign, or a skip that is subtracted inside the branch; "
             f"{trace_hint(evidence, worst.id)}",
         )
 

@@ -8,7 +8,7 @@ from itertools import combinations
 from normdiag.evidence.architecture import Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count
+from normdiag.number_text import format_count
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import format_layers
 from normdiag.rules.thresholds import Limits
@@ -17,25 +17,24 @@ _SHOWN = 6
 
 
 class DuplicateLayer(Rule):
-    """Two layers of one stack have the same parameters, each in a copy of its own.
+    """Layers of one stack are separate copies with equal parameters.
 
     ## What it does
 
-    Names the layers of a stack that are copies of each other, every parameter equal.
+    Reports layers of a stack in which every parameter is equal.
 
     ## Why it matters
 
     A depth-up-scaled model (a passthrough merge) repeats blocks that were trained for one place:
     without further training the copies keep adding the same direction, the stream grows with their
-    number, and the layers behind see a size they never saw. In a new model, layers that start equal
-    get equal gradients wherever they see equal input, and stay alike for long.
+    number, and later layers receive a scale that they were not trained on. In a new model, layers
+    that start equal receive similar gradients and diverge slowly.
 
     ## How it is measured
 
-    For every stack whose layers are modules of their own, all parameters of each layer against
-    those of the others, value by value. Layers that share their parameters (one module that runs
-    many times, or tied weights) are one layer and no copies; layers of constants alone are not
-    compared.
+    For every stack whose layers are separate modules, all parameters of each layer are compared
+    value by value. Layers that share parameters (one module that runs several times, or tied
+    weights) are not copies; layers with constant parameters only are not compared.
 
     ## Thresholds
 
@@ -45,13 +44,13 @@ class DuplicateLayer(Rule):
 
     ## How to fix
 
-    After a merge: train on, or leave the copies out; scaling the branches of copies down by their
-    number keeps the stream at its size. In a new model: draw each layer's weights for itself;
-    `torch.nn.TransformerEncoder` copies the one layer that it is given.
+    After a merge: continue training, or remove the copies; dividing the branches of copies by their
+    number keeps the scale of the stream. In a new model: initialise each layer separately;
+    `torch.nn.TransformerEncoder` copies the layer passed to it.
 
     ## When it is wrong
 
-    Where the copies are wanted, as the start of a training that is to pull them apart.
+    Copies that are intended as the start of further training.
 
     ## References
 
@@ -80,12 +79,13 @@ class DuplicateLayer(Rule):
         more = f"; and {len(groups) - _SHOWN} more groups" if len(groups) > _SHOWN else ""
         verb = "repeats" if copies == 1 else "repeat"
         return self.finding(
-            f"{count(copies, 'layer')} of {stack.layers} of {stack.id} {verb} another, every "
-            f"parameter equal: {named}{more} ({count(pairs, 'pair')})",
+            f"{format_count(copies, 'layer')} of {stack.layers} of {stack.id} {verb} another "
+            f"layer exactly: "
+            f"{named}{more} ({format_count(pairs, 'pair')})",
             ids=(stack.id,),
             severity="warning",
             confidence="high",
             measured=(float(pairs), 0.0),
-            advice="train on or leave the copies out; in a new model draw each layer's weights for "
-            "itself",
+            advice="continue training or remove the copies; in a new model initialise each layer "
+            "separately",
         )

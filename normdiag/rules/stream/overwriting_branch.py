@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_percent, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -20,24 +20,24 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class OverwritingBranch(Rule):
-    """A branch writes so much that little of the stream before it is left.
+    """A branch overwrites the stream: its update is many times as large.
 
     ## What it does
 
-    Names the residual adds, from the second layer on, where the branch is many times as large as
-    the stream that it is added to.
+    Reports residual adds, from the second layer on, whose update u is many times as large as the
+    stream x.
 
     ## Why it matters
 
-    A residual stack works because each layer adds to what is there. Where one write drowns what all
-    layers before have written, the skip path is cut: those layers are dead for the output and get
-    next to no gradient, and the next norm divides what they wrote by the size of the newcomer.
+    In a residual stack each layer adds to the stream. Where one update dominates the writes of all
+    earlier layers, the skip path is effectively cut: the earlier layers hardly affect the output
+    and receive hardly any gradient, and the next norm scales their writes down.
 
     ## How it is measured
 
-    Per add the update ratio ||u|| / ||x||, u being what is added, all scales included; the median
-    over tokens, so that a massive activation at one token does not count. In the first layer a
-    large ratio is usual: embeddings are small, and the first branches make the stream.
+    Per add the update ratio ||u|| / ||x||, with u as added, all scales included; the median over
+    tokens, so that a massive activation at one token does not count. In the first layer a large
+    ratio is common, since embeddings are small.
 
     ## Thresholds
 
@@ -47,15 +47,14 @@ class OverwritingBranch(Rule):
 
     ## How to fix
 
-    Look for a branch scale or an output norm that was lost (`residual_multiplier`, a sandwich
-    norm), for a skip scale that was dropped, or for weights that are off by a factor: a doubled
-    `1 + w`, a merge with a weight above 1. In training: a norm on what the branch writes, or
-    smaller last weights.
+    Look for a missing branch scale or output norm (`residual_multiplier`, a sandwich norm), a
+    missing skip scale, or weights that are wrong by a factor: a doubled `1 + w`, a merge with a
+    weight above 1. In training: a norm on the branch output, or smaller last weights.
 
     ## When it is wrong
 
-    Some models rebuild the stream on purpose in one layer, encoders mostly in their last: the last
-    branch of MiniLM writes 2.8 times the stream.
+    Some models rewrite the stream in one layer by design, encoders mostly in their last: the update
+    ratio of MiniLM's last branch is 2.8.
 
     ## References
 
@@ -72,10 +71,10 @@ class OverwritingBranch(Rule):
             name="update_ratio",
             unit="||u|| / ||x||",
             default=10,
-            meaning="a branch that writes more than this, for the median token, overwrites",
-            source="the stream is then below sqrt(1 %) of the branch: less than 1 % of the energy "
-            "of the sum was there before. Past the first layer the largest are 0.9 in SmolLM2, "
-            "1.4 in an ALBERT, 2.8 in MiniLM",
+            meaning="a median update ratio above this is reported",
+            source="sqrt(1 / 100): x then holds less than 1 % of the energy of the sum. After "
+            "the first layer the "
+            "largest are 0.9 in SmolLM2, 1.4 in an ALBERT, 2.8 in MiniLM",
             low=1.0,
         ),
     )
@@ -88,8 +87,8 @@ class OverwritingBranch(Rule):
         for stack in evidence.architecture.stacks:
             sites = [
                 rate_site(add, measured[add.id].update_ratio.median)
-                for add in evidence.architecture.residual_adds
-                if add.stack == stack.id and add.layer > 0 and add.id in measured
+                for add in evidence.architecture.adds_of_stack(stack.id)
+                if add.layer > 0 and add.id in measured
             ]
             sites = [each for each in sites if each.value > limits["update_ratio"]]
             if sites:
@@ -99,15 +98,16 @@ class OverwritingBranch(Rule):
         ranked = sort_worst_first(sites)
         worst = ranked[0]
         left = 1 / (1 + worst.value**2)
-        more = f", and at {count(len(sites), 'add')} in all, {describe_places(sites)}"
+        more = f", and at {format_count(len(sites), 'add')} in all, {describe_places(sites)}"
         return self.finding(
-            f"the branch is {number(worst.value)} times the stream that it is added to (threshold "
-            f"{number(limits['update_ratio'])}), for the median token, at {worst.id}: of the sum "
-            f"{number(100 * left)} % was there before{more if len(sites) > 1 else ''}",
+            f"||u|| / ||x|| is {format_number(worst.value)} at {worst.id} (median over tokens, "
+            f"threshold {format_setting(limits['update_ratio'])}): x holds "
+            f"{format_percent(left)} of "
+            f"the energy of the sum{more if len(sites) > 1 else ''}",
             ids=site_ids(ranked),
             severity="warning",
             confidence="high",
             measured=(worst.value, limits["update_ratio"]),
-            advice="look for a lost branch scale or output norm, or weights that are off by a "
+            advice="look for a missing branch scale or output norm, or weights that are wrong by a "
             f"factor; {trace_hint(evidence, worst.id)}",
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from normdiag.evidence.architecture import ResidualAdd
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.rules.number import count, number
+from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -20,44 +20,43 @@ from normdiag.rules.site import (
 from normdiag.rules.thresholds import Limits, Threshold
 
 CLOSED = 1e-3
-"""A learned scale on the branch below this explains that the branch is silent."""
+"""A learned branch scale below this explains a negligible update."""
 
 
 class SilentBranch(Rule):
-    """A branch writes next to nothing to the stream.
+    """A branch has a negligible update.
 
     ## What it does
 
-    Names the residual adds whose branch is so small beside the stream that it might as well be
-    missing.
+    Reports residual adds whose update u is negligible relative to the stream x.
 
     ## Why it matters
 
-    Its weights are stored, loaded and multiplied for nothing. Weight decay brings a branch without
-    a gradient there; so do a gain, a scale or a projection that is zero or was lost on conversion.
-    Below half an ulp of the stream's format the add gives back its skip operand unchanged.
+    The branch costs memory and compute without effect. Causes are weight decay on a branch without
+    a gradient, or a gain, scale or projection that is zero or was lost in conversion. Below half an
+    ulp of the stream's format the add returns x unchanged.
 
     ## How it is measured
 
-    Per add the update ratio ||u|| / ||x||, u being what is added, all scales included; the median
-    over tokens. Where the branch has a learned scale that is itself nearly zero, or the weights are
-    random, nothing is wrong and the finding is for information.
+    Per add the update ratio ||u|| / ||x||, with u as added, all scales included; the median over
+    tokens. Where a learned branch scale is near zero, or the weights are random, the finding is
+    info.
 
     ## Thresholds
 
     ## Example
 
-    The last weights of block 8 of 12 are a millionth of what they were.
+    The last weights of block 8 of 12 are multiplied by 1e-6.
 
     ## How to fix
 
-    In training: see whether the branch gets a gradient at all, and leave its weights out of the
-    decay until it does. In a ported model: look for a lost branch scale or a last projection that
-    was not loaded. A branch that stays silent can be removed.
+    In training: check that the branch receives a gradient, and exclude its weights from weight
+    decay until it does. In a ported model: look for a missing branch scale or a last projection
+    that was not loaded. A branch that stays negligible can be removed.
 
     ## When it is wrong
 
-    ReZero, SkipInit, LayerScale and zero-initialised projections start silent by design, and open
+    ReZero, SkipInit, LayerScale and zero-initialised projections start at zero by design and grow
     in training.
 
     ## References
@@ -76,9 +75,9 @@ class SilentBranch(Rule):
             name="update_ratio",
             unit="||u|| / ||x||",
             default=1e-4,
-            meaning="a branch that writes less, for the median token, is silent",
+            meaning="a median update ratio below this is reported",
             source="half an ulp is 2^-9 of a value in bfloat16, 2^-12 in float16: below 1e-4 "
-            "most of u is lost in either; of the 60 branches of SmolLM2 the least writes 0.09",
+            "most of u is lost in both; the smallest of the 60 branches of SmolLM2 is 0.09",
             low=0.0,
         ),
     )
@@ -91,9 +90,8 @@ class SilentBranch(Rule):
         for stack in evidence.architecture.stacks:
             silent = [
                 add
-                for add in evidence.architecture.residual_adds
-                if add.stack == stack.id
-                and add.id in measured
+                for add in evidence.architecture.adds_of_stack(stack.id)
+                if add.id in measured
                 and measured[add.id].update_ratio.median < limits["update_ratio"]
             ]
             closed = [add for add in silent if _closed_scale(add) is not None]
@@ -113,29 +111,27 @@ class SilentBranch(Rule):
         ]
         worst = sort_worst_first(sites)[0]
         scale = _closed_scale(adds[0])
-        why = "" if scale is None else f"; its learned scale is {number(scale)}"
-        who = f"the branch of {worst.id} writes"
+        why = "" if scale is None else f"; its learned scale is {format_number(scale)}"
+        place = f"at {worst.id}"
         if len(sites) > 1:
-            adds_there = (
-                f"the branches of {count(len(sites), 'add')}, {describe_places(sites)}, write"
-            )
-            who = f"{adds_there} next to nothing, least of all {worst.id}:"
+            sites_text = f"{format_count(len(sites), 'add')}, {describe_places(sites)}"
+            place = f"at {sites_text}; smallest at {worst.id}"
         return self.finding(
-            f"{who} {number(-worst.value)} of the stream (threshold "
-            f"{number(limits['update_ratio'])}), for the median token{why}",
+            f"||u|| / ||x|| is {format_number(-worst.value)} (median over tokens, threshold "
+            f"{format_setting(limits['update_ratio'])}) {place}{why}",
             ids=site_ids(sort_worst_first(sites)),
             severity=severity,
             confidence="high",
             measured=(-worst.value, limits["update_ratio"]),
-            advice="a gate that training opens"
+            advice="expected for a zero-initialised branch scale before training"
             if scale is not None
-            else "look for a lost branch scale or a last projection that is nearly zero; a branch "
-            f"that stays silent can be removed; {trace_hint(evidence, worst.id)}",
+            else "look for a missing branch scale or a last projection near zero; a branch that "
+            f"stays negligible can be removed; {trace_hint(evidence, worst.id)}",
         )
 
 
 def _closed_scale(add: ResidualAdd) -> float | None:
-    """The learned scale of the branch, where that is what makes it silent."""
+    """The learned scale of the branch, where it explains the negligible update."""
     scale = add.branch_scale
     size = scale.rms if scale.value is None else abs(scale.value)
     return size if scale.kind == "learned" and size is not None and size < CLOSED else None

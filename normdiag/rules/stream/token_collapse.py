@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import ResidualAdd, Stack
+from normdiag.evidence.architecture import ResidualAdd, Stack, layer_id
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.rules.number import number
+from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import rate_site, site_ids, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 LASTING = 0.25
-"""The share of a stack's adds, up to its end, over which tokens must be alike."""
+"""The share of a stack's adds, up to its end, over which the cosine must be above the threshold."""
 
 
 class TokenCollapse(Rule):
-    """All tokens of a sequence have become one and the same vector.
+    """The tokens of a sequence collapse to one direction (rank collapse).
 
     ## What it does
 
-    Names stacks at whose end the tokens of a sequence point in one direction, and the add from
-    which on they do.
+    Reports stacks at whose end the tokens of a sequence point in nearly the same direction, and the
+    add from which on they do.
 
     ## Why it matters
 
-    What is the same for every token tells nothing of any: the layers behind work on one vector, the
-    attention there is uniform, and its queries and keys get no gradient. Training that starts so
-    hardly gets away from it. In a trained model it means that one direction, often a single
-    channel, has outgrown everything else.
+    Later layers then process one vector, their attention is uniform, and queries and keys receive
+    no gradient. Training hardly recovers from it. In a trained model it means that one direction,
+    often a single channel, dominates the stream.
 
     ## How it is measured
 
@@ -46,13 +45,13 @@ class TokenCollapse(Rule):
     ## How to fix
 
     Before training: pre-norm instead of post-norm, branches scaled by 1/sqrt(L), attention that
-    starts less uniform (larger query and key weights). In a trained model: see which channel holds
-    the stream (`outlier-channel`), and which layer writes it.
+    starts less uniform (larger query and key weights). In a trained model: find the dominant
+    channel (`outlier-channel`) and the layer that writes it.
 
     ## When it is wrong
 
-    The probe's tokens may be alike from the start: then it says so, for information. Models of one
-    vector per input have nothing else to hold.
+    The tokens of the inputs may be similar from the first add on, which is info. Models with one
+    vector per input collapse by design.
 
     ## References
 
@@ -73,7 +72,7 @@ class TokenCollapse(Rule):
             name="token_cosine",
             unit="mean cosine between tokens",
             default=0.99,
-            meaning="tokens with a larger one are alike",
+            meaning="a mean cosine above this counts as collapsed",
             source="the gradient of queries and keys is 0.32 (1 - cosine) of that of values: 0.3 % "
             "here (Noci et al. 2022, reproduced); SmolLM2, MiniLM and an ALBERT stay below 0.7",
             low=0.0,
@@ -88,9 +87,7 @@ class TokenCollapse(Rule):
         measured = evidence.measurements.stream
         for stack in evidence.architecture.stacks:
             adds = [
-                add
-                for add in evidence.architecture.residual_adds
-                if add.stack == stack.id and add.id in measured
+                add for add in evidence.architecture.adds_of_stack(stack.id) if add.id in measured
             ]
             alike: list[ResidualAdd] = []
             for add in sorted(adds, key=lambda add: -add.depth):
@@ -106,21 +103,25 @@ class TokenCollapse(Rule):
     ) -> Finding:
         first, last = alike[0], alike[-1]
         cosine = evidence.measurements.stream[last.id].token_cosine or 0.0
-        layer = evidence.measurements.layers.get(f"{stack.id}/layer#{last.layer}")
+        layer = evidence.measurements.layers.get(layer_id(stack.id, last.layer))
         rank = ""
         if layer is not None and layer.effective_rank is not None:
-            rank = f"; effective rank {number(layer.effective_rank)} of {layer.tokens} tokens"
+            rank = (
+                f"; effective rank {format_number(layer.effective_rank)} of {layer.tokens} tokens"
+            )
         from_start = first.depth == 0
         return self.finding(
-            f"tokens have a mean cosine of {number(cosine)} at the end of {stack.id} (threshold "
-            f"{number(limits['token_cosine'])}), above it from {first.id}, layer {first.layer}, on"
-            f"{rank}{'; they are alike from the first add on' if from_start else ''}",
+            f"the mean cosine between tokens is {format_number(cosine)} at the end of {stack.id} "
+            f"(threshold "
+            f"{format_setting(limits['token_cosine'])}), above it from {first.id} (layer "
+            f"{first.layer}) on"
+            f"{rank}{'; from the first add on' if from_start else ''}",
             ids=site_ids([rate_site(add, 0.0) for add in alike]),
             severity="info" if from_start else "warning",
             confidence="medium" if from_start else "high",
             measured=(cosine, limits["token_cosine"]),
-            advice="compare it with the tokens of other inputs"
+            advice="run it on other inputs"
             if from_start
-            else "see which layer writes the common direction, and whether one channel is all of "
-            f"it; {trace_hint(evidence, first.id)}",
+            else "find the layer that writes the common direction, and whether it is a single "
+            f"channel; {trace_hint(evidence, first.id)}",
         )

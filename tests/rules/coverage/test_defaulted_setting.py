@@ -13,22 +13,27 @@ LOST = OmittedSetting(
 
 
 def test_a_whole_configuration_is_silent() -> None:
-    assert found(evidence(), "ND004") == ()
+    assert found(evidence(subject={"loading": Loading(defaulted=())}), "ND004") == ()
 
 
 def test_what_was_taken_and_what_else_there_is() -> None:
     finding = one(evidence(subject={"loading": Loading(defaulted=(LOST,))}), "ND004")
     assert (finding.severity, finding.confidence) == ("info", "high")
-    assert "use_parallel_residual is not in config.json" in finding.message
-    assert "default True was taken: layers is parallel-pre; with False: layers is pre" in (
+    assert "config.json omits use_parallel_residual" in finding.message
+    assert "default True is used: layers is parallel-pre; with False: layers is pre" in (
         finding.message
     )
-    assert "write use_parallel_residual into config.json" in finding.advice
+    assert "add use_parallel_residual to config.json" in finding.advice
 
 
 def test_each_setting_is_told_apart() -> None:
     both = Loading(defaulted=(LOST, LOST))
     assert len(found(evidence(subject={"loading": both}), "ND004")) == 2
+
+
+def test_without_a_search_for_defaults_it_is_skipped() -> None:
+    (skip,) = judged(evidence(), "ND004").skipped
+    assert "add 'defaults' to --measure" in skip.why
 
 
 def test_without_a_checkpoint_nothing_was_left_out() -> None:

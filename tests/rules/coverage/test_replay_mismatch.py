@@ -42,19 +42,19 @@ def test_sites_that_do_not_replay_become_one_finding_worst_first() -> None:
     )
     assert finding.ids == ("layers.4.norm", "layers.5/add#0", "layers.3.norm")
     assert (finding.severity, finding.value, finding.threshold) == ("warning", 0.5, 1e-4)
-    assert "3 sites do not replay" in finding.message
+    assert "replay differs at 3 sites" in finding.message
     assert "layers 3-5 of layers" in finding.message
 
 
 def test_one_site_is_named() -> None:
     finding = one(replayed({"layers.3.norm": 1e-3}), "ND002")
-    assert "one site does not replay" in finding.message and "layers.3.norm" in finding.message
+    assert "replay differs at 1 site" in finding.message and "layers.3.norm" in finding.message
 
 
 def test_a_stack_that_does_not_close_names_the_layer() -> None:
     finding = one(replayed({}, closure=0.25), "ND002")
     assert finding.ids == ("layers",) and finding.value == 0.25
-    assert "does not add up, worst in layer 7" in finding.message
+    assert "x_in + Σ u differs from x_out, largest in layer 7" in finding.message
 
 
 @pytest.mark.parametrize(

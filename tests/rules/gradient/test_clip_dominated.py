@@ -29,7 +29,7 @@ def test_one_group_holds_all_others_back() -> None:
     assert finding.value == pytest.approx(100.0)
     assert (finding.threshold, finding.ids, finding.severity) == (10.0, (GROUP,), "info")
     assert "scales every gradient by 0.01" in finding.message
-    assert "99.99 % of the squared norm is of layers.0" in finding.message
+    assert "layers.0 holds 0.9999 of the squared gradient norm" in finding.message
 
 
 def test_the_rest_is_clipped_too() -> None:
@@ -64,8 +64,10 @@ def test_the_advice_names_the_smallest_weight_whose_scale_is_free() -> None:
     )
     known = replace(seen.measurements, invariances=Invariances(scale_invariant_weights=free))
     advice = one(replace(seen, measurements=known), "ND603").advice
-    assert advice.startswith("scale up layers.0.w2.weight (norm 0.008): only layers.0.ln reads it")
-    assert "drawn too small" in one(seen, "ND603").advice
+    assert advice.startswith(
+        "scale up layers.0.w2.weight (norm 0.00800): it is read only by layers.0.ln"
+    )
+    assert "initialised too small" in one(seen, "ND603").advice
 
 
 def test_the_threshold_can_be_set() -> None:

@@ -14,8 +14,8 @@ def test_a_gradient_that_grows() -> None:
     finding = one(trend(0.5, 1e-4), "ND602")
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold, finding.ids) == (2.0, 1.12, (STACK,))
-    assert "grows by 2 per layer" in finding.message
-    assert "10000 times over 32 layers (threshold 100)" in finding.message
+    assert "grows by a factor of 2.00 per layer" in finding.message
+    assert "10,000 in total over 32 layers (threshold 100)" in finding.message
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ def test_a_gradient_that_shrinks() -> None:
     finding = one(trend(1.4, 4000.0), "ND601")
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold, finding.ids) == (1.4, 1.12, (STACK,))
-    assert "shrinks by 1.4 per layer" in finding.message
-    assert "4000 times over 32 layers (threshold 100)" in finding.message
+    assert "shrinks by a factor of 1.400 per layer" in finding.message
+    assert "4,000 in total over 32 layers (threshold 100)" in finding.message
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_two_adds_tell_a_rate_without_an_error() -> None:
 
 def test_no_gradient_at_all_in_the_first_layer() -> None:
     finding = one(flowing(ratios={STACK: math.inf}), "ND601")
-    assert finding.value == math.inf and "no gradient reaches the first layer" in finding.message
+    assert finding.value == math.inf and "is 0 at the first layer" in finding.message
 
 
 def test_without_gradients_it_says_why_it_was_skipped() -> None:

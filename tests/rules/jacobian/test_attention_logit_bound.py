@@ -17,13 +17,13 @@ def test_a_bound_that_is_none_is_told() -> None:
     finding = one(bounded(9000.0, 12000.0, 25600.0), "ND504")
     assert (finding.severity, finding.value, finding.threshold) == ("info", 25600.0, 1e4)
     assert finding.ids == ("layers.2.norm", "layers.1.norm")
-    assert "up to 25600 are allowed by the gains" in finding.message
+    assert "up to 25,600 are allowed by the gains" in finding.message
 
 
 def test_a_logit_that_was_seen_is_a_warning() -> None:
     finding = one(bounded(25600.0, seen=10001.0), "ND504")
     assert (finding.severity, finding.value) == ("warning", 10001.0)
-    assert "up to 10001 are computed" in finding.message
+    assert "up to 10,001 are computed" in finding.message
 
 
 def test_a_large_bound_with_small_logits_stays_information() -> None:

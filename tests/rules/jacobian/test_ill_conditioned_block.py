@@ -36,7 +36,7 @@ def test_a_singular_add() -> None:
     assert (finding.value, finding.threshold) == (float("inf"), 2.0**19)
     assert finding.ids == ("layers.3/add#0",)
     assert "the Jacobian of layers.3/add#0 has kappa inf" in finding.message
-    assert "largest singular value 2, least 0, at position 7 of sequence 0" in finding.message
+    assert "sigma_max 2.00, sigma_min 0, at position 7 of sequence 0" in finding.message
     assert "--site 'layers.3/add#0'" in finding.advice
 
 
@@ -47,7 +47,7 @@ def test_a_layer_is_named_by_its_last_add() -> None:
 
 def test_a_bound_is_called_one_and_like_blocks_fold() -> None:
     made = {f"layers.{k}/add#0": block(10.0**k, is_bound=True) for k in range(6, 8)}
-    assert "kappa at least 1e+07" in one(seen(made), "ND503").message
+    assert "kappa at least 1.00e7" in one(seen(made), "ND503").message
     finding = one(seen(made), "ND503", kappa=1e5)
     assert finding.ids == ("layers.7/add#0", "layers.6/add#0")
     assert "2 adds, layers 6-7 of layers; worst layers.7/add#0" in finding.message

@@ -35,7 +35,7 @@ def test_what_is_said() -> None:
     finding = one(kappas({3: 5951.0, 4: 3000.0}), "ND501")
     assert (finding.value, finding.threshold) == (5951.0, 2048.0)
     assert finding.ids == ("layers.3.norm", "layers.4.norm")
-    assert "kappa 5951 in the median over tokens (threshold 2048)" in finding.message
+    assert "kappa 5,951 (median over tokens, threshold 2048)" in finding.message
     assert "2 norms, layers 3-4 of layers; worst layers.3.norm" in finding.message
 
 
@@ -47,4 +47,4 @@ def test_without_jacobians_it_does_not_pass() -> None:
     made = norms(2)
     bare = {norm.id: replace(measured(1e-5), jacobian=None) for norm in made}
     (skip,) = judged(evidence(norms=made, norm_inputs=bare), "ND501").skipped
-    assert "'jacobians' to --measure" in skip.why
+    assert "'norm-jacobians' to --measure" in skip.why

@@ -27,7 +27,7 @@ def test_a_constant_input_is_a_warning() -> None:
     finding = one(constant({3: 41}), "ND302")
     assert (finding.severity, finding.value, finding.threshold) == ("warning", 1.0, 0.1)
     assert finding.ids == ("layers.3.norm",)
-    assert "41 of 41 tokens constant" in finding.message
+    assert "41 of 41 tokens are constant" in finding.message
     assert "--site layers.3.norm" in finding.advice
 
 
@@ -77,5 +77,5 @@ def test_few_groups_are_named() -> None:
     made = norms(1, kind="groupnorm", eps=1e-5)
     seen = measured(1e-5, tokens=16, constant=3, constant_indices=(2, 3, 11))
     finding = one(evidence(norms=made, norm_inputs={made[0].id: seen}), "ND302")
-    assert "3 of 16 groups constant" in finding.message
+    assert "3 of 16 groups are constant" in finding.message
     assert finding.message.endswith("at layers.0.norm, groups 2, 3, 11")

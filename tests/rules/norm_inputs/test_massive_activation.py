@@ -33,8 +33,8 @@ def test_llama_2() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (2622.0, 100)
     assert len(finding.ids) == 29
-    assert "2622 in channel 1415 at position 0 of sequence 1" in finding.message
-    assert "13110 times the median (threshold 1000)" in finding.message
+    assert "2,622 in channel 1415 at position 0 of sequence 1" in finding.message
+    assert "13,110 times the median (threshold 1000)" in finding.message
     assert finding.message.endswith(
         "at layers.2/add#0, and at 29 adds in all, layers 2-30 of layers"
     )
@@ -62,7 +62,10 @@ def test_both_conditions_of_the_definition(
 
 def test_what_is_nearly_massive_says_so() -> None:
     finding = one(stream({3: (60.0, 0.02)}), "ND304")
-    assert finding.confidence == "low" and "no massive one below 100" in finding.message
+    assert (
+        finding.confidence == "low"
+        and "below the massive-activation threshold of 100" in finding.message
+    )
 
 
 def test_a_single_add_is_named_once() -> None:
@@ -72,7 +75,7 @@ def test_a_single_add_is_named_once() -> None:
 def test_where_it_comes_up_is_the_first_and_not_the_worst() -> None:
     finding = one(stream({2: (500.0, 0.2), 3: (900.0, 0.2), 4: (700.0, 0.2)}), "ND304")
     assert finding.ids == ("layers.3/add#0", "layers.4/add#0", "layers.2/add#0")
-    assert "|y| is 500 in channel" in finding.message and "2500 times" in finding.message
+    assert "max |y| is 500 in channel" in finding.message and "2,500 times" in finding.message
     assert "at layers.2/add#0, and at 3 adds" in finding.message
     assert "up to 900 at layers.3/add#0" in finding.message and finding.value == 900.0
     assert "--site 'layers.2/add#0'" in finding.advice

@@ -26,7 +26,7 @@ def test_an_input_that_is_one_constant() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (0.95, 0.9)
     assert finding.ids == ("layers.1.norm",)
-    assert "95 % of the input's energy" in finding.message
+    assert "95% of ||x||^2" in finding.message
 
 
 def test_many_are_one_finding_the_worst_first() -> None:

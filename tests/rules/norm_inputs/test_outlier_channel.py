@@ -24,7 +24,7 @@ def test_a_channel_that_is_nearly_all() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (0.97, 0.9)
     assert finding.ids == ("layers.1.norm", "layers.2.norm")
-    assert "channel 7 holds 97 % of the input's energy" in finding.message
+    assert "channel 7 holds 97% of ||x||^2" in finding.message
     assert "2 norms in all, layers 1-2 of layers" in finding.message
 
 

@@ -19,7 +19,9 @@ def test_many_dead_channels_are_a_warning() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (6 / 64, 0.01)
     assert finding.ids == ("layers.3.norm",)
-    assert "6 of 64 gains dead (share 0.09375, threshold 0.01) at layers.3.norm" in finding.message
+    assert (
+        "6 of 64 gains are dead (share 0.0938, threshold 0.01) at layers.3.norm" in finding.message
+    )
     assert "--site layers.3.norm" in finding.advice
 
 

@@ -25,7 +25,7 @@ def test_one_that_differs() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "medium")
     assert finding.value == pytest.approx(1e7) and finding.threshold == 1.5
     assert finding.ids == ("layers.5.norm",)
-    assert "layers.5.norm: epsilon 1e-12" in finding.message
+    assert "layers.5.norm has epsilon 1e-12" in finding.message
     assert "the 11 others of its role (branch-input) have 1e-05" in finding.message
 
 

@@ -19,7 +19,7 @@ def test_value_channel_and_size_are_told() -> None:
     finding = one(with_gains({3: 0.05 * ones(c20=6000.0)}), "ND202")
     assert finding.value == pytest.approx(6000) and finding.threshold == 127
     assert finding.ids == ("layers.3.norm",)
-    assert "300 in channel 20 beside 0.05" in finding.message
+    assert "300 in channel 20, median 0.0500" in finding.message
     assert "--site layers.3.norm" in finding.advice
 
 

@@ -15,7 +15,7 @@ def test_deep_post_norm(layers: int) -> None:
     finding = one(deep(layers), "ND101")
     assert (finding.severity, finding.value, finding.threshold) == ("warning", layers, 24)
     assert finding.ids == ("layers",)
-    assert f"{layers} layers deep (threshold 24)" in finding.message
+    assert f"with {layers} layers (threshold 24)" in finding.message
     assert "ln(x + F(x))" in finding.message
 
 

@@ -44,7 +44,7 @@ def test_text_models_without_knowing_what_reads_it(kind: str) -> None:
 def test_a_stream_that_the_caller_gets_is_information(read_by: str | None, kind: str) -> None:
     finding = one(bare(read_by=read_by, kind=kind), "ND102")
     assert (finding.severity, finding.confidence) == ("info", "low")
-    assert "the caller gets the bare stream" in finding.message
+    assert "the caller receives the unnormalised stream" in finding.message
 
 
 def test_a_final_norm_is_silent() -> None:

@@ -28,5 +28,5 @@ def test_the_share_of_directions_that_is_removed(kind: str, features: int, remov
 def test_what_is_said() -> None:
     finding = one(evidence(norms=norms(3, kind="layernorm", features=4)), "ND106")
     assert (finding.severity, finding.threshold) == ("warning", 0.25)
-    assert "a norm over 4 features removes 0.5 of the directions" in finding.message
+    assert "a norm over 4 features removes 0.500 of all directions" in finding.message
     assert "at 3 norms, layers 0-2 of layers" in finding.message

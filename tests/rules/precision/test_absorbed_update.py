@@ -13,7 +13,7 @@ def lost(*layers: int, share: float = 0.9, run: str = "bfloat16", stored: str = 
 def test_a_good_part_of_a_stack_is_a_warning() -> None:
     finding = one(lost(2, 3), "ND703")
     assert (finding.severity, finding.value, finding.threshold) == ("warning", 0.9, 0.75)
-    assert "90 % of what the branch writes is swallowed: x + u is x in bfloat16" in finding.message
+    assert "90% of the update u is absorbed (x + u = x) in bfloat16" in finding.message
     assert "2 adds, layers 2-3 of layers" in finding.message
 
 
@@ -30,7 +30,7 @@ def test_the_worst_comes_first() -> None:
     )
     finding = one(seen, "ND703")
     assert finding.ids == ("layers.2/add#0", "layers.1/add#0")
-    assert "80 to 95 %" in finding.message
+    assert "80% to 95%" in finding.message
 
 
 @pytest.mark.parametrize("share", [0.75, 0.2])

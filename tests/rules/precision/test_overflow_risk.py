@@ -5,7 +5,7 @@ import math
 import pytest
 
 from normdiag.evidence.nonfinite import FirstNonFinite
-from normdiag.evidence.precision import Remedy
+from normdiag.evidence.precision import InnerPeak, Remedy
 from normdiag.evidence.statistics import MedianMax
 from tests.rules.builders import found, one
 from tests.rules.precision.formats import at, made
@@ -35,8 +35,8 @@ def test_the_first_and_the_largest_are_named() -> None:
     assert (finding.value, finding.threshold) == (83972.0, 65504.0)
     assert finding.ids == ("layers.6/add#0", "layers.7/add#0", "layers.5/add#0")
     assert finding.message == (
-        "|value| reaches 71992, 1.099 times 65504, the largest float16, at layers.5/add#0, layer "
-        "5, up to 83972, 1.282 times 65504 at layers.6/add#0; 3 sites in all, layers 5-7 of layers"
+        "max |value| is 71,992 (1.099× 65504, the largest float16) at layers.5/add#0, layer 5, up "
+        "to 83,972 at layers.6/add#0; 3 sites in all, layers 5-7 of layers"
     )
 
 
@@ -68,8 +68,8 @@ def remedied(**given) -> str:
 
 def test_the_remedy_is_a_number() -> None:
     advice = remedied(factor=0.25, eps_share=MedianMax(median=0.001, max=0.0018))
-    assert "to the stream of layers by 0.25 = 2^-2" in advice
-    assert "eps share at most 0.0018; unchanged with epsilon times 2^-4" in advice
+    assert "all branch outputs of layers by 0.25 = 2^-2" in advice
+    assert "eps share at most 0.00180; unchanged with epsilon times 2^-4" in advice
     assert "in float32 from layer 5 on" in advice
 
 
@@ -79,7 +79,16 @@ def test_where_the_stream_has_other_readers_it_stays_in_float32() -> None:
 
 
 def test_a_product_inside_a_branch_has_its_own_remedy() -> None:
-    finding = one(made(max_abs={PRODUCT: 300000.0}), "ND701")
-    assert finding.ids == (PRODUCT,) and "4.58 times 65504" in finding.message
+    peak = InnerPeak(
+        id=PRODUCT,
+        module="layers.2.mlp",
+        kind="product",
+        number=0,
+        add="layers.2/add#0",
+        value=300000.0,
+        dtype="float32",
+    )
+    finding = one(made(inner_peaks=(peak,)), "ND701")
+    assert finding.ids == (PRODUCT,) and "4.58× 65504" in finding.message
     assert "2^-4" in finding.advice
     assert 300000 * 2 / 2**4 <= 65504 < 300000 * 2 / 2**3

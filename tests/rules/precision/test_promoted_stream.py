@@ -36,8 +36,8 @@ def test_a_switch_that_hides_an_overflow_is_an_error() -> None:
     finding = one(seen, "ND706")
     assert (finding.severity, finding.value) == ("error", 111715.0)
     assert finding.ids == ("layers.1/add#0", "layers.2/add#0")
-    assert "|y| reaches 111715 at layers.3/add#0 and passes 65504" in finding.message
-    assert "the largest float16, at layers.2/add#0" in finding.message
+    assert "max |y| is 1.12e5 at layers.3/add#0 and exceeds 65504" in finding.message
+    assert "the largest float16, from layers.2/add#0" in finding.message
 
 
 def test_bfloat16_has_room() -> None:

@@ -30,8 +30,8 @@ def test_a_branch_that_takes_the_stream_off() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (0.1, 0.25)
     assert finding.ids == ("layers.1/add#0",)
-    assert "leaves 0.1 of the stream (threshold 0.25)" in finding.message
-    assert "cosine of -0.995 with it, 3 bits of every value are gone" in finding.message
+    assert "||y|| / ||x|| is 0.100" in finding.message
+    assert "cos(x, u) is -0.995, 3 bits of every value are lost" in finding.message
 
 
 def test_nothing_is_left() -> None:

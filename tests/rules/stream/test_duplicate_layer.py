@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from normdiag.evidence.coverage import Coverage
 from tests.rules.builders import adds, evidence, found, judged, one, stack
 
 
@@ -20,7 +21,7 @@ def test_copies_are_named_with_what_they_repeat() -> None:
 def test_one_pair() -> None:
     seen = evidence(stacks=(stack(4),), duplicates={"layers": ((0, 3),)})
     message = one(seen, "ND406").message
-    assert message.startswith("1 layer of 4 of layers repeats another, every parameter equal: ")
+    assert message.startswith("1 layer of 4 of layers repeats another layer exactly: ")
     assert message.endswith("layers 0 and 3 (1 pair)")
 
 
@@ -36,5 +37,6 @@ def test_layers_that_differ_are_silent() -> None:
 
 
 def test_without_layers_to_compare_it_is_skipped() -> None:
-    (skip,) = judged(evidence(stacks=(stack(4),)), "ND406").skipped
+    streams = Coverage(measures=("stream-adds",))
+    (skip,) = judged(evidence(stacks=(stack(4),), coverage=streams), "ND406").skipped
     assert "it was not measured" in skip.why

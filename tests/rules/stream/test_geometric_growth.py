@@ -38,8 +38,8 @@ def test_a_stream_that_multiplies() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (1.3, 1.12)
     assert finding.ids == ("layers",)
-    assert "multiplied by 1.3 per add (threshold 1.12)" in finding.message
-    assert "3000 times over 32 adds (threshold 30)" in finding.message
+    assert "grows by a factor of 1.300 per add (threshold 1.12)" in finding.message
+    assert "3,000 in total over 32 adds (threshold 30)" in finding.message
     assert "--site 'layers.31/add#0'" in finding.advice
 
 
@@ -78,7 +78,9 @@ class TestTooFewAddsToTellTheLaw:
         seen = grown(8, sizes=[2.0**k for k in range(8)], **{**UNDECIDED, "total": 128.0})
         finding = one(seen, "ND401")
         assert finding.value == pytest.approx(2.0) and finding.confidence == "low"
-        assert "multiplied by 2 per add" in finding.message and "too few" in finding.message
+        assert (
+            "grows by a factor of 2.00 per add" in finding.message and "too few" in finding.message
+        )
 
     def test_a_single_jump_is_no_growth_per_layer(self) -> None:
         seen = grown(8, sizes=[1.0] * 7 + [5833.0], **{**UNDECIDED, "total": 5833.0})
@@ -95,8 +97,8 @@ class TestTooFewAddsToTellTheLaw:
 
 def test_without_norms_the_advice_is_a_norm() -> None:
     finding = one(grown(placement="none"), "ND401")
-    assert finding.message.startswith("no branch is normalised")
-    assert finding.advice.startswith("normalise what each branch reads")
+    assert finding.message.startswith("no branch has a norm")
+    assert finding.advice.startswith("normalise the branch inputs")
 
 
 def test_the_thresholds_can_be_set() -> None:

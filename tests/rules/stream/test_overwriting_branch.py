@@ -27,8 +27,8 @@ def test_a_branch_that_drowns_the_stream() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (20.0, 10.0)
     assert finding.ids == ("layers.2/add#0",)
-    assert "20 times the stream" in finding.message
-    assert "of the sum 0.2494 % was there before" in finding.message  # 1 / 401
+    assert "||u|| / ||x|| is 20.0" in finding.message
+    assert "x holds 0.25% of the energy of the sum" in finding.message  # 1 / 401
 
 
 def test_many_are_one_finding_the_largest_first() -> None:

@@ -29,7 +29,7 @@ def test_one_branch_that_writes_next_to_nothing() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (3e-6, 1e-4)
     assert finding.ids == ("layers.1/add#0",)
-    assert "the branch of layers.1/add#0 writes 3e-06 of the stream (threshold 0.0001)" in (
+    assert "||u|| / ||x|| is 3.00e-6 (median over tokens, threshold 0.0001) at layers.1/add#0" in (
         finding.message
     )
 
@@ -38,7 +38,7 @@ def test_many_are_one_finding_the_least_first() -> None:
     finding = one(written([0.3, 3e-6, 1e-7, 0.0, 0.2]), "ND402")
     assert finding.ids == ("layers.3/add#0", "layers.2/add#0", "layers.1/add#0")
     assert finding.value == 0.0
-    assert "3 adds, layers 1-3 of layers, write next to nothing" in finding.message
+    assert "at 3 adds, layers 1-3 of layers" in finding.message
 
 
 @pytest.mark.parametrize("ratios", [[0.3], [1e-4, 0.2], [nan, 0.2], [1e9]])

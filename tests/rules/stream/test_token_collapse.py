@@ -39,8 +39,8 @@ def test_tokens_that_have_become_one() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (0.9999, 0.99)
     assert finding.ids == ("layers.2/add#0", "layers.3/add#0")
-    assert "above it from layers.2/add#0, layer 2, on" in finding.message
-    assert "effective rank 1.2 of 64 tokens" in finding.message
+    assert "above it from layers.2/add#0 (layer 2) on" in finding.message
+    assert "effective rank 1.200 of 64 tokens" in finding.message
 
 
 def test_without_a_rank_the_cosine_is_enough() -> None:
@@ -65,7 +65,7 @@ def test_tokens_that_are_apart_are_silent(cosines: list[float | None]) -> None:
 def test_tokens_that_are_alike_from_the_start_may_be_the_probes() -> None:
     finding = one(alike([0.999, 0.999]), "ND405")
     assert (finding.severity, finding.confidence) == ("info", "medium")
-    assert "alike from the first add on" in finding.message
+    assert "; from the first add on" in finding.message
 
 
 def test_the_threshold_can_be_set() -> None:
