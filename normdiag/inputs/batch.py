@@ -24,5 +24,5 @@ class Batch:
 
     @property
     def named_arguments(self) -> dict[str, Any]:
-        """The arguments of forward by name; those given by position are "argument 0" and so on."""
+        """The arguments of forward by name; positional ones are "argument 0" and so on."""
         return {f"argument {i}": value for i, value in enumerate(self.args)} | self.inputs

@@ -1,4 +1,4 @@
-"""The built-in probe: four short texts of different kinds, each of more than 128 tokens."""
+"""The built-in inputs: four short texts of different kinds, each of more than 128 tokens."""
 
 from __future__ import annotations
 

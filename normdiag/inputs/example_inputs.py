@@ -16,7 +16,7 @@ _SHAPE = (2, 16)
 
 
 def find_author_inputs(loaded: LoadedModel) -> Any | None:
-    """What the factory returned beside the module, or the module's `example_inputs`."""
+    """What the factory returned with the module, or the module's `example_inputs`."""
     if loaded.author_inputs is not None:
         return loaded.author_inputs
     example: Any = getattr(loaded.model, "example_inputs", None)

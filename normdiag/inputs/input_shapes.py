@@ -41,7 +41,7 @@ class PatchGrid:
     width: int
 
     @property
-    def count(self) -> int:
+    def patch_count(self) -> int:
         """Patches of one image."""
         return prod(self.grid)
 
@@ -154,7 +154,7 @@ def _make_series_shape(
 ) -> Callable[[InputRequirements], ExampleShape | None]:
     """Values over time, of one series or of several channels."""
 
-    def derive_shape(requirements: InputRequirements) -> ExampleShape | None:
+    def derive_series_shape(requirements: InputRequirements) -> ExampleShape | None:
         channels = requirements.config_value("num_input_channels", "input_size")
         steps = length(requirements)
         if steps is None:
@@ -162,7 +162,7 @@ def _make_series_shape(
         several = hasattr(requirements.config, "num_input_channels") or (channels or 1) > 1
         return ExampleShape((steps, channels or 1) if several else (steps,))
 
-    return derive_shape
+    return derive_series_shape
 
 
 def _make_time_feature_shape(
@@ -170,11 +170,11 @@ def _make_time_feature_shape(
 ) -> Callable[[InputRequirements], ExampleShape | None]:
     """Time features, such as the age of each time step."""
 
-    def derive_shape(requirements: InputRequirements) -> ExampleShape | None:
+    def derive_time_feature_shape(requirements: InputRequirements) -> ExampleShape | None:
         steps, width = length(requirements), requirements.config_value("num_time_features")
         return None if steps is None or width is None else ExampleShape((steps, width))
 
-    return derive_shape
+    return derive_time_feature_shape
 
 
 def _context_length(requirements: InputRequirements) -> int | None:
@@ -193,13 +193,13 @@ def _prediction_length(requirements: InputRequirements) -> int | None:
 
 
 def _make_region_shape(width: str) -> Callable[[InputRequirements], ExampleShape | None]:
-    """Features of a few regions of an image, as an object detector gives them."""
+    """Features of a few regions of an image, the output of an object detector."""
 
-    def derive_shape(requirements: InputRequirements) -> ExampleShape | None:
+    def derive_region_shape(requirements: InputRequirements) -> ExampleShape | None:
         size = requirements.config_value(width)
         return None if size is None else ExampleShape((_PATCHES, size))
 
-    return derive_shape
+    return derive_region_shape
 
 
 _SHAPES: Mapping[str, Callable[[InputRequirements], ExampleShape | None]] = {

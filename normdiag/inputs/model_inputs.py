@@ -50,7 +50,7 @@ def build_inputs(loaded: LoadedModel, options: InputOptions) -> ModelInputs:
     that the configuration or the first weight states.
 
     Raises:
-        UsageError: for inputs, texts or ids that this model cannot be given.
+        UsageError: for inputs, texts or ids that this model does not accept.
         RunError: where no input can be derived from the model.
     """
     requirements = collect_requirements(loaded)
@@ -102,7 +102,7 @@ def _encode_user_sequences(requirements: InputRequirements, options: InputOption
     if options.ids is not None:
         sequences = check_user_ids(requirements, options.ids)
         return _batch_sequences(
-            requirements, sequences, options.seed, "inputs", "token ids as given"
+            requirements, sequences, options.seed, "inputs", "token ids of the user"
         )
     if requirements.is_structure_only:
         raise UsageError(
@@ -179,7 +179,7 @@ def _batch_sequences(
 
 
 def _describe_companions(batch: Batch) -> list[str]:
-    """The inputs beside the text, in words."""
+    """Describe the inputs other than the text."""
     notes = []
     if "decoder_input_ids" in batch.inputs:
         start = int(batch.inputs["decoder_input_ids"][0, 0])

@@ -19,7 +19,7 @@ from normdiag.inputs.text_inputs import token_texts
 from normdiag.loading.describe_exception import describe_exception
 
 _TEXT_LENGTH = 8
-"""Tokens of text beside the placeholder tokens."""
+"""Tokens of text in addition to the placeholder tokens."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def build_multimodal_batch(
 ) -> tuple[Batch | None, str | None]:
     """One sequence with seeded noise for each modality that the model reads, and a note.
 
-    The model's own encoder tells how many placeholder tokens an image stands for. The sequence is
+    The model's encoder determines how many placeholder tokens an image needs. The sequence is
     run once before it is returned; modalities that the model rejects are named in the note.
     """
     modalities = [each for each in _MODALITIES if _reads_modality(model, requirements, each)]

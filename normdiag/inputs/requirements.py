@@ -1,4 +1,4 @@
-"""The facts of a model from which its inputs are made, collected once."""
+"""What a model's inputs must satisfy, read once from model, configuration and tokenizer."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class InputRequirements:
     device: torch.device
     """Of all inputs. The CPU for a model on the meta device, since token ids need values."""
     embedding_rows: int | None
-    """How many token ids have an embedding; None where the model does not tell."""
+    """Rows of the input embedding, the number of valid token ids; None where it is unknown."""
     first_weight: FirstWeight | None
     max_positions: int | None
     """Tokens that the model has positions for."""
@@ -106,7 +106,7 @@ class InputRequirements:
 
 
 def collect_requirements(loaded: LoadedModel) -> InputRequirements:
-    """Read from model, configuration and tokenizer what inputs are made from."""
+    """Read the requirements from model, configuration and tokenizer."""
     model, tokenizer = loaded.model, loaded.tokenizer
     parameters = forward_parameters(model)
     first_weight = _find_first_weight(model)

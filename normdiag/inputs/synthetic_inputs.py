@@ -46,7 +46,7 @@ def build_synthetic_batch(requirements: InputRequirements, name: str, seed: int)
 
 
 def add_companion_inputs(requirements: InputRequirements, batch: Batch, seed: int) -> Batch:
-    """`batch` with noise for what forward needs beside text, and for a second encoder (CLIP's).
+    """Add noise for what forward needs in addition to text, and for a second encoder (CLIP's).
 
     In a language model that reads images, they stand in for tokens of its text: text alone runs.
     """
@@ -151,7 +151,7 @@ def _draw_packed_patches(
     seed: int,
 ) -> dict[str, torch.Tensor]:
     """The patches of all images along one axis, and the grid of each image."""
-    values = _draw_noise(requirements, (patches.width,), batch_size * patches.count, seed)
+    values = _draw_noise(requirements, (patches.width,), batch_size * patches.patch_count, seed)
     grids = torch.tensor([patches.grid] * batch_size, device=values.device)
     return dict(zip(names, (values, grids), strict=True))
 
@@ -160,10 +160,12 @@ def _draw_patches(
     requirements: InputRequirements, patches: PatchGrid, batch_size: int, seed: int
 ) -> dict[str, torch.Tensor]:
     """The patches of each image, a mask of all ones, and the grid of each image."""
-    values = _draw_noise(requirements, (patches.count, patches.width), batch_size, seed)
+    values = _draw_noise(requirements, (patches.patch_count, patches.width), batch_size, seed)
     return {
         "pixel_values": values,
-        "pixel_attention_mask": torch.ones(batch_size, patches.count, device=values.device).long(),
+        "pixel_attention_mask": torch.ones(
+            batch_size, patches.patch_count, device=values.device
+        ).long(),
         "spatial_shapes": torch.tensor([patches.grid[1:]] * batch_size, device=values.device),
     }
 

@@ -42,7 +42,7 @@ def encode_built_in_texts(
     shorter. Where the tokenizer does not suit model or texts: no sequence, and the reason.
     """
     tokenizer: Any = requirements.tokenizer
-    settings = {"add_special_tokens": options.special_tokens}
+    settings: dict[str, Any] = {"add_special_tokens": options.special_tokens}
     encoded = [tokenizer(text, **settings)["input_ids"] for text in TEXTS]
     rows = requirements.embedding_rows
     largest = max(max(ids, default=0) for ids in encoded)
@@ -156,7 +156,7 @@ def find_added_special_tokens(
 
 
 def token_texts(tokenizer: Any | None, ids: tuple[int, ...]) -> tuple[str, ...]:
-    """The text of each token, its leading space kept; its position where there is no tokenizer."""
+    """The text of each token, with its leading space; its position where there is no tokenizer."""
     if tokenizer is None:
         return tuple(str(position) for position in range(len(ids)))
 

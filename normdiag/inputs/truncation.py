@@ -1,4 +1,4 @@
-"""The first sequence of a batch, cut short: for what costs much per token."""
+"""Truncate a batch to the first tokens of its first sequence, for costly measurements."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _EMBEDDINGS = ("inputs_embeds", "decoder_inputs_embeds")
 
 
 def truncate_batch(batch: Batch, positions: int) -> Batch:
-    """The first sequence, its first `positions` tokens that are not padding.
+    """Keep the first `positions` tokens of the first sequence that are not padding.
 
-    Where the inputs are more than token ids, masks and embeddings of (sequences, positions, ..),
-    such as images, the batch is given back as it is: what belongs to which token is not known.
+    A batch is returned unchanged where inputs are more than token ids, masks and embeddings of
+    shape (sequences, positions, ...), such as images, since their relation to tokens is unknown.
     """
     named: dict[Any, Any] = {**dict(enumerate(batch.args)), **batch.inputs}
     tensors = {name: value for name, value in named.items() if value is not None}
@@ -31,23 +31,23 @@ def truncate_batch(batch: Batch, positions: int) -> Batch:
         if not isinstance(value, torch.Tensor) or tuple(value.shape[:2]) not in lengths:
             return batch
 
-    def cut(name: Any, value: Any) -> Any:
+    def cut_value(name: Any, value: Any) -> Any:
         if not isinstance(value, torch.Tensor):
             return value
         start = first_token_position(batch, input_side(str(name)))
         return value[:1, start : start + positions]
 
     start = first_token_position(batch)
-    ends = slice(start, start + positions)
+    span = slice(start, start + positions)
     return replace(
         batch,
-        inputs={name: cut(name, value) for name, value in batch.inputs.items()},
-        args=tuple(cut(i, value) for i, value in enumerate(batch.args)),
+        inputs={name: cut_value(name, value) for name, value in batch.inputs.items()},
+        args=tuple(cut_value(i, value) for i, value in enumerate(batch.args)),
         rows=batch.rows[:1],
         texts=batch.texts[:1],
-        ids=None if batch.ids is None else tuple(row[ends] for row in batch.ids[:1]),
-        tokens=tuple(row[ends] for row in batch.tokens[:1]),
-        special=tuple(row[ends] for row in batch.special[:1]),
+        ids=None if batch.ids is None else tuple(row[span] for row in batch.ids[:1]),
+        tokens=tuple(row[span] for row in batch.tokens[:1]),
+        special=tuple(row[span] for row in batch.special[:1]),
     )
 
 
@@ -57,7 +57,7 @@ def _holds_tokens(name: Any, value: torch.Tensor) -> bool:
 
 
 def first_token_position(batch: Batch, side: str = "") -> int:
-    """Where the padding on the left of the first sequence ends; `side`: "" or "decoder_"."""
+    """The first position without padding; `side` is "" or "decoder_"."""
     mask = token_mask(batch, side)
     if mask is None:
         return 0

@@ -1,1 +1,1 @@
-"""A target string becomes something that can be analysed."""
+"""Load a target: hub id, checkpoint, GGUF file, adapter or factory."""

@@ -94,7 +94,7 @@ class Adapter:
             f"the adapter {self.folder} does not fit {name}: {reason}",
             f"pass the base model that it was trained on as the target: {base!r}"
             if base
-            else "pass the base model that it was trained on (the adapter does not name it) as the target",
+            else "pass the base model it was trained on as the target (the adapter names none)",
         )
 
     def _unmergeable_error(self) -> LoadError:
@@ -130,12 +130,12 @@ class AdaptedModel:
         with silence_libraries(progress):
             model = self.adapter.merge_into(loaded.model, count)
 
-        def tensors(_: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
+        def read_tensors(_: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, torch.Tensor]]:
             # always from disk: the weights in memory are merged
             return chain(loaded.tensors({}), adapter_tensors({}))
 
         notes = (*loaded.notes, self.adapter.describe_merge(count))
-        return replace(loaded, model=model, notes=notes, tensors=tensors)
+        return replace(loaded, model=model, notes=notes, tensors=read_tensors)
 
 
 def open_adapter(folder: Path, options: LoadingOptions) -> Adapter:

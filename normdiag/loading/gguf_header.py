@@ -81,7 +81,7 @@ def read_gguf_header(path: Path) -> GgufHeader:
     expected = max((tensor.start + tensor.bytes for tensor in header.tensors), default=0)
     if actual < expected:
         raise LoadError(
-            f"{path} is truncated: {expected} bytes expected, {actual} found "
+            f"{path} is truncated: {expected} bytes expected, {actual} present "
             f"({expected - actual} missing)",
             "copy or download it again",
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from normdiag.errors import LoadError
@@ -24,15 +25,12 @@ def open_hub(name: str, options: LoadingOptions, progress: Progress) -> Checkpoi
 
     Raises LoadError where the repository, the revision or the network is missing.
     """
-
-    def download(patterns: list[str]) -> Path:
-        return _download_snapshot(name, options.revision, patterns)
-
+    download_files = partial(_download_snapshot, name, options.revision)
     progress.start_stage(f"looking up {name}")
     code = ["*.py"] if options.trust_remote_code else []
-    folder = download(_DESCRIPTION + code)
+    folder = download_files(_DESCRIPTION + code)
     if not (options.random_init or options.structure_only):
-        _download_weights(folder, download, progress)
+        _download_weights(folder, download_files, progress)
     reference = TargetReference(kind="directory", target=name, path=folder)
     try:
         return open_directory(reference, options)

@@ -40,7 +40,7 @@ class LoadedModel:
     config_fields: Mapping[str, Any] | None = None
     """The fields of config.json as stored, where there is one."""
     author_inputs: Any | None = None
-    """Inputs of forward that a factory returned beside the module."""
+    """Inputs of forward that a factory returned with the module."""
 
 
 @dataclass(frozen=True, kw_only=True)

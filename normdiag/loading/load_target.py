@@ -35,7 +35,7 @@ def open_source(
     reference = parse_target(target)
     if options.revision is not None and reference.kind != "hub":
         raise UsageError(
-            f"revision {options.revision!r} was given, and {target} is no hub id",
+            f"revision {options.revision!r} does not apply to {target}, which is no hub id",
             "a revision is a branch, tag or commit of a hub repository; leave it out",
         )
     modes = {

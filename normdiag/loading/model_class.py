@@ -16,8 +16,8 @@ def needs_checkpoint_code(settings: ConfigFile) -> bool:
     """Whether only the code in the checkpoint (`auto_map`) defines its model."""
     if not settings.auto_map:
         return False
-    known = settings.model_type in transformers.CONFIG_MAPPING
-    return not known or (
+    is_known = settings.model_type in transformers.CONFIG_MAPPING
+    return not is_known or (
         settings.architecture_class is not None
         and find_transformers_class(settings.architecture_class) is None
         and _find_auto_class(settings) is not None
@@ -83,9 +83,9 @@ def find_transformers_class(name: str | None) -> Any | None:
 
 def select_sub_config(config: Any, chosen: Any) -> Any:
     """The part of a composite configuration that `chosen`, such as a text model, is built from."""
-    wanted: Any = getattr(chosen, "config_class", None)
+    expected: Any = getattr(chosen, "config_class", None)
     text = getattr(type(config), "sub_configs", {}).get("text_config")
-    if wanted is not None and wanted is text and type(config) is not wanted:
+    if expected is not None and expected is text and type(config) is not expected:
         return config.get_text_config()
     return config
 

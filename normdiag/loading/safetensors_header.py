@@ -48,7 +48,7 @@ def read_safetensors_header(path: Path) -> dict[str, TensorHeader]:
     if actual != expected:
         state = "truncated" if actual < expected else "too long"
         raise LoadError(
-            f"{path} is {state}: {expected} bytes expected, {actual} found "
+            f"{path} is {state}: {expected} bytes expected, {actual} present "
             f"({abs(expected - actual)} {'missing' if actual < expected else 'too many'})",
             _DOWNLOAD_AGAIN,
         )

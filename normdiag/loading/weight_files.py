@@ -106,7 +106,7 @@ def _check_archive(path: Path) -> None:
         is_archive = file.read(4) == b"PK\x03\x04"
     if is_archive and not zipfile.is_zipfile(path):
         raise LoadError(
-            f"{path} is truncated: {path.stat().st_size} bytes found, "
+            f"{path} is truncated: {path.stat().st_size} bytes present, "
             "and the directory at the end of the archive is missing",
             "copy or download it again",
         )

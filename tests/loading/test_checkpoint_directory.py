@@ -260,7 +260,7 @@ class TestErrors:
         path = copy_of_llama / "model.safetensors"
         size = path.stat().st_size
         path.write_bytes(path.read_bytes()[:-1000])
-        assert f"{path} is truncated: {size} bytes expected, {size - 1000} found" in self.said(
+        assert f"{path} is truncated: {size} bytes expected, {size - 1000} present" in self.said(
             copy_of_llama
         )
 

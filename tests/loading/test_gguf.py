@@ -158,7 +158,7 @@ class TestHeader:
         cut = tmp_path / "cut.gguf"
         size = whole.stat().st_size
         cut.write_bytes(whole.read_bytes()[:-100])
-        with pytest.raises(LoadError, match=rf"{size - 100} found") as caught:
+        with pytest.raises(LoadError, match=rf"{size - 100} present") as caught:
             read_gguf_header(cut)
         assert str(cut) in caught.value.what
 

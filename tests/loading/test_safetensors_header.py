@@ -46,7 +46,7 @@ def test_a_cut_file_is_named_with_both_sizes(whole: Path, tmp_path: Path) -> Non
     with pytest.raises(LoadError) as caught:
         read_safetensors_header(cut)
     assert caught.value.what == (
-        f"{cut} is truncated: {size} bytes expected, {size - 10} found (10 missing)"
+        f"{cut} is truncated: {size} bytes expected, {size - 10} present (10 missing)"
     )
 
 
