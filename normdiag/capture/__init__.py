@@ -1,1 +1,1 @@
-"""One forward pass becomes a graph, and its sites are measured as they pass."""
+"""Recording of one forward pass as a graph of operations."""

@@ -83,7 +83,7 @@ class TensorIdentity:
             return False
 
     def record_storage_write(self, tensor: torch.Tensor, node: Node) -> None:
-        """Record that every view of the storage, except those bound since, has the value of `node`."""
+        """Record that all views of the storage, except those bound since, have the value `node`."""
         storage = self._find_storage(tensor)
         storage.writer = storage.whole = node
 

@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from normdiag.capture.declared import DECLARED
 from normdiag.capture.expansion import EXPANSIONS, OperationCall, expand_declared
 from normdiag.capture.identity import TensorIdentity
+from normdiag.capture.operation_schema import OperationSchema, parse_schema
 from normdiag.capture.scopes import Scopes
 from normdiag.errors import NormdiagError
 from normdiag.graph import Frame, Graph, Node
@@ -26,14 +27,6 @@ FACTORIES = frozenset(
 """Operations whose result does not depend on the values of their operand."""
 
 
-ALIASES = {
-    "multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub", "concat": "cat",
-    "concatenate": "cat", "clip": "clamp", "linalg_matmul": "matmul", "negative": "neg",
-    "moveaxis": "movedim", "swapdims": "transpose", "swapaxes": "transpose", "ger": "outer",
-}  # fmt: skip
-"""Second names of operations. Only inference mode shows them: elsewhere torch has resolved them."""
-
-
 class OperationObserver(Protocol):
     """Called with every new node and the live tensors; must keep none of the large ones."""
 
@@ -42,40 +35,6 @@ class OperationObserver(Protocol):
 
     def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         """Observe the operation that computed `output`, the value of `node`, from `args`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Operation:
-    """The schema of an operation's overload."""
-
-    name: str
-    writes: tuple[int, ...]
-    writes_out: bool
-    qualified: str = ""
-    """The name with its namespace, as it may be declared."""
-    defaults: tuple[Any, ...] = ()
-
-
-def _parse_schema(func: Any) -> _Operation:
-    schema = func._schema
-    name = schema.name.split("::", 1)
-    base = name[1] if name[0] == "aten" else schema.name
-    writes = tuple(
-        i
-        for i, argument in enumerate(schema.arguments)
-        if argument.alias_info is not None
-        and argument.alias_info.is_write
-        and not argument.kwarg_only
-    )
-    out = any(
-        a.alias_info is not None and a.alias_info.is_write and a.kwarg_only
-        for a in schema.arguments
-    )
-    if writes and base.endswith("_") and not base.endswith("__"):
-        base = base[:-1]
-    base = ALIASES.get(base, base)
-    defaults = tuple(a.default_value for a in schema.arguments if not a.kwarg_only)
-    return _Operation(base, writes, out, schema.name, defaults)
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -87,7 +46,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._identity = TensorIdentity()
         self._scopes = scopes
         self._observer = observer
-        self._operations: dict[Any, _Operation] = {}
+        self._operations: dict[Any, OperationSchema] = {}
         root = scopes.current_frame
         for name, tensor in model.named_parameters():
             self._identity.bind_tensor(tensor, self._create_leaf("parameter", tensor, root, name))
@@ -109,7 +68,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         kwargs = kwargs or {}
         operation = self._operations.get(func)
         if operation is None:
-            operation = self._operations[func] = _parse_schema(func)
+            operation = self._operations[func] = parse_schema(func)
         before = self._copy_overwritten_operands(operation, args)
         parents: list[Node] = []
         node_args = tuple([self._replace_tensors(a, parents) for a in args])
@@ -129,19 +88,19 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return result
 
     def _copy_overwritten_operands(
-        self, operation: _Operation, args: tuple[Any, ...]
+        self, operation: OperationSchema, args: tuple[Any, ...]
     ) -> tuple[Any, ...]:
         """The arguments, with copies of those that are observed and overwritten."""
         if not operation.writes:
             return args
         if operation.qualified in DECLARED:
-            kept = {i for i in operation.writes if i < len(args)}
+            copied = {i for i in operation.writes if i < len(args)}
         elif self._observer.needs_operand_copy(operation.name, args):
-            kept = {0}
+            copied = {0}
         else:
             return args
         return tuple(
-            a.clone() if i in kept and isinstance(a, torch.Tensor) else a
+            a.clone() if i in copied and isinstance(a, torch.Tensor) else a
             for i, a in enumerate(args)
         )
 
@@ -191,7 +150,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             op: str, nodes: tuple[Any, ...], values: tuple[Any, ...], result: torch.Tensor
         ) -> Node:
             parents = tuple(n for n in nodes if isinstance(n, Node))
-            part = _Producer(_Operation(op, (), False), nodes, {}, parents)
+            part = _Producer(OperationSchema(op), nodes, {}, parents)
             return self._add_node(part, 0, values, _OperationResult(result, id(result) in written))
 
         if declared is None:
@@ -218,7 +177,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if not result.is_written:
             self._identity.bind_tensor(tensor, node)
         elif self._identity.record_write(tensor, node) and before is not None:
-            producer = _Producer(_Operation("write", (), False), (before, node), {}, (before, node))
+            producer = _Producer(OperationSchema("write"), (before, node), {}, (before, node))
             whole = self._create_node(producer, 0, tensor)
             whole.shape = before.shape
             self._identity.record_storage_write(tensor, whole)
@@ -249,7 +208,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return node
 
     def _create_leaf(self, op: str, tensor: torch.Tensor, frame: Frame, name: str | None) -> Node:
-        producer = _Producer(_Operation(op, (), False), (), {}, ())
+        producer = _Producer(OperationSchema(op), (), {}, ())
         node = self._create_node(producer, 0, tensor)
         node.frame, node.name = frame, name
         return node
@@ -288,7 +247,7 @@ class _OperationResult:
 
 @dataclass(frozen=True, slots=True)
 class _Producer:
-    operation: _Operation
+    operation: OperationSchema
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     parents: tuple[Node, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,9 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 import normdiag
-from normdiag.evidence.subject import Defaulted
-from normdiag.loading.omitted_settings import left_out, turned
+from normdiag.evidence.architecture import Architecture
+from normdiag.evidence.subject import OmittedSetting
+from normdiag.loading.omitted_settings import flip_setting, omitted_settings
 from normdiag.measure import defaults
 from normdiag.report.report import Report
 
@@ -36,7 +38,9 @@ IDS = {"input_ids": torch.arange(6)[None]}
 
 @pytest.fixture
 def written(tmp_path: Path):
-    def write(config: PreTrainedConfig, **changes: object) -> Report:
+    def write(
+        config: PreTrainedConfig, measure: str | tuple[str, ...] = "defaults", **changes: object
+    ) -> Report:
         """The report of a tiny model of `config`, its file changed; None leaves a key out."""
         torch.manual_seed(0)
         MODEL_MAPPING[type(config)](config).save_pretrained(tmp_path)
@@ -44,20 +48,21 @@ def written(tmp_path: Path):
         fields = json.loads(path.read_text()) | changes
         kept = {name: value for name, value in fields.items() if value is not None}
         path.write_text(json.dumps(kept))
-        return normdiag.inspect(str(tmp_path), inputs=IDS, measure=())
+        return normdiag.inspect(str(tmp_path), inputs=IDS, measure=measure)
 
     return write
 
 
-def found(report: Report) -> tuple[Defaulted, ...]:
+def found(report: Report) -> tuple[OmittedSetting, ...]:
+    assert report.subject.loading.defaulted is not None
     return report.subject.loading.defaulted
 
 
 def test_the_wiring(written) -> None:
     config = GPTNeoXConfig(**SMALL, use_parallel_residual=False)
     (one,) = found(written(config, use_parallel_residual=None))
-    assert (one.setting, one.value, one.other) == ("use_parallel_residual", "True", "False")
-    for value, told in ((True, one.effect), (False, one.instead)):
+    assert (one.setting, one.value, one.alternative) == ("use_parallel_residual", "True", "False")
+    for value, told in ((True, one.effect), (False, one.alternative_effect)):
         report = written(config, use_parallel_residual=value)
         (stack,) = report.architecture.stacks
         assert f"{stack.id} is {stack.placement}, {stack.drawing}" in told
@@ -66,12 +71,12 @@ def test_the_wiring(written) -> None:
 
 def test_a_scale_on_the_branches(written) -> None:
     (one,) = found(written(GraniteConfig(**SMALL), residual_multiplier=None))
-    assert one.setting == "residual_multiplier" and "x + 2 F(rms(x))" in one.instead
+    assert one.setting == "residual_multiplier" and "x + 2 F(rms(x))" in one.alternative_effect
 
 
 def test_a_scale_on_what_the_stream_starts_from(written) -> None:
     (one,) = found(written(GraniteConfig(**SMALL), embedding_multiplier=None))
-    assert (one.setting, one.effect, one.instead) == (
+    assert (one.setting, one.effect, one.alternative_effect) == (
         "embedding_multiplier",
         "no scale",
         "a scale of 2 in the model",
@@ -106,27 +111,50 @@ def test_a_module_has_no_file(written) -> None:
 def test_only_what_is_left_out_and_can_be_turned() -> None:
     config = GPTNeoXConfig(**SMALL)
     everything = set(vars(config))
-    assert left_out(config, everything) == {}
-    assert left_out(config, everything - {"layer_norm_eps", "hidden_size", "use_cache"}) == {
+    assert omitted_settings(config, everything) == {}
+    assert omitted_settings(config, everything - {"layer_norm_eps", "hidden_size", "use_cache"}) == {
         "layer_norm_eps": 1e-5,
         "use_cache": True,
     }
-    assert (turned(True), turned(0.5), turned(0.0)) == (False, 1.0, 1.0)
+    assert (flip_setting(True), flip_setting(0.5), flip_setting(0.0)) == (False, 1.0, 1.0)
 
 
 def test_settings_are_turned_together(written, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that decides is found among many that do not, and the forwards stay few."""
     runs = []
-    whole = defaults.run_without_values
+    whole = defaults.run_meta_forward
 
     def counted(*given):
         runs.append(given)
         return whole(*given)
 
-    monkeypatch.setattr(defaults, "run_without_values", counted)
+    monkeypatch.setattr(defaults, "run_meta_forward", counted)
     lost = ("attention_dropout", "hidden_dropout", "initializer_range", "classifier_dropout")
     config = GPTNeoXConfig(**SMALL)
     assert found(written(config, **dict.fromkeys(lost))) == ()
     assert len(runs) == 2
     (one,) = found(written(config, **dict.fromkeys((*lost, "use_parallel_residual"))))
     assert one.setting == "use_parallel_residual" and len(runs) <= 12
+
+
+@pytest.mark.parametrize(
+    ("settings", "layers", "is_cheap"),
+    [(1, 8, False), (1, 9, True), (3, 24, False), (3, 25, True), (12, 96, False), (99, 97, True)],
+)
+def test_what_costs_less_than_a_forward(settings: int, layers: int, is_cheap: bool) -> None:
+    (stack,) = normdiag.inspect("sample_models/tiny_llama", measure=()).architecture.stacks
+    deep = Architecture(stacks=(replace(stack, layers=layers),))
+    assert defaults.costs_less_than_forward(settings, deep) == is_cheap
+    two = Architecture(stacks=(replace(stack, layers=layers),) * 2)
+    assert not defaults.costs_less_than_forward(settings, two)
+
+
+@pytest.mark.parametrize(("layers", "is_measured"), [(2, False), (12, True)])
+def test_without_being_asked_for_only_where_cheap(written, layers: int, is_measured: bool) -> None:
+    config = LlamaConfig(**{**SMALL, "num_hidden_layers": layers}, rms_norm_eps=1e-5)
+    report = written(config, measure=(), rms_norm_eps=None)
+    assert (report.subject.loading.defaulted is not None) == is_measured
+    assert ("defaults" in report.coverage.measures) == is_measured
+    skipped = {skip.code: skip.why for skip in report.skipped_rules}
+    assert ("ND004" in skipped) != is_measured
+    assert is_measured or "add 'defaults' to --measure" in skipped["ND004"]

@@ -11,7 +11,7 @@ from torch.autograd.graph import GradientEdge
 
 from normdiag.graph import Node
 from normdiag.measure.passes.gradient_edges import GradientEdges
-from normdiag.measure.statistics.rows import TokenLayout, Tokens
+from normdiag.measure.statistics.rows import TokenLayout, Tokens, leading_sizes
 from normdiag.structure.feature_axis import feature_axis
 from normdiag.structure.stack_structure import AddStructure, StackStructure
 
@@ -45,12 +45,12 @@ class StreamPoint:
             len(vectors), self.rows, self.width, dtype=self.dtype, device=self.device
         )
         rows[:, self.row] = vectors.to(rows)
-        lead = [size for i, size in enumerate(self.shape) if i != self.axis + len(self.shape)]
+        lead = leading_sizes(self.shape, (self.axis,))
         return rows.reshape(len(vectors), *lead, self.width).movedim(-1, self.axis)
 
     def arrange_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """(*shape): (rows, width) as they lie in the value."""
-        lead = [size for i, size in enumerate(self.shape) if i != self.axis + len(self.shape)]
+        lead = leading_sizes(self.shape, (self.axis,))
         return rows.reshape(*lead, self.width).movedim(-1, self.axis)
 
     def flatten_rows(self, value: torch.Tensor) -> torch.Tensor:
@@ -86,7 +86,7 @@ def _find_point(edges: GradientEdges, node: Node, facts: AddStructure) -> Stream
     if node.shape[axis] != facts.add.node.shape[axis]:
         return "the features change places there"
     layout: TokenLayout = edges.layouts.layout_of(node)
-    lead = tuple(size for i, size in enumerate(node.shape) if i != axis + len(node.shape))
+    lead = leading_sizes(node.shape, (axis,))
     found = _last_token(layout.site_tokens(lead), prod(lead))
     if found is None:
         return "which token is which is not known there"

@@ -1,1 +1,1 @@
-"""One forward pass, and what is seen of it as it runs."""
+"""Runs of the model under a recorder: measured, differentiated, or on the meta device."""

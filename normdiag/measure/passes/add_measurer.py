@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from normdiag.measure.passes.records import AddRecord, SiteRecords
-from normdiag.measure.passes.row_context import RowContext, leading_sizes
+from normdiag.measure.passes.row_context import RowContext
 from normdiag.measure.statistics.add_statistics import compute_add_statistics
 from normdiag.measure.statistics.extremes import measure_extremes
-from normdiag.measure.statistics.rows import to_rows
+from normdiag.measure.statistics.rows import leading_sizes, to_rows
 from normdiag.structure.feature_axis import feature_axis
 from normdiag.structure.residual_adds import DetectedAdd
 
@@ -35,7 +35,7 @@ class AddMeasurer:
         self._latest = (add, skip, branch)
         axis = feature_axis(add.branches[-1])
         x, u, y = (to_rows(value, (axis,)) for value in (skip, branch, output))
-        tokens = self.rows.site_tokens(add.node, leading_sizes(output, (axis,)))
+        tokens = self.rows.site_tokens(add.node, leading_sizes(output.shape, (axis,)))
         slab = self.rows.slab
         statistics = extremes = None
         if self.has_statistics:

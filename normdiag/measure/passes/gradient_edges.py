@@ -24,7 +24,7 @@ from normdiag.measure.passes.gradient_edge_observer import AddHook, GradientEdge
 from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.model_call import quiet_model
 from normdiag.measure.passes.recorded_forward import record_forward
-from normdiag.measure.statistics.rows import Tokens
+from normdiag.measure.statistics.rows import Tokens, leading_sizes
 from normdiag.measure.statistics.token_layouts import TokenLayouts
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import RESHAPES
@@ -160,7 +160,6 @@ def record_next_gradient_edges(
 
 def _collect_add_edges(add: DetectedAdd, edges: GradientEdges) -> AddEdges:
     shape, axis = add.node.shape, feature_axis(add.branches[-1])
-    lead = tuple(size for i, size in enumerate(shape) if i != axis + len(shape))
     stream = edges.stream_node(add)
     return AddEdges(
         add=add,
@@ -168,7 +167,7 @@ def _collect_add_edges(add: DetectedAdd, edges: GradientEdges) -> AddEdges:
         skip_shape=stream.shape,
         branches=tuple(edges.find_edge(branch) for branch in add.branches),
         out=edges.find_edge(add.node),
-        tokens=edges.layouts.layout_of(add.node).site_tokens(lead),
+        tokens=edges.layouts.layout_of(add.node).site_tokens(leading_sizes(shape, (axis,))),
         axis=axis,
         shape=shape,
     )

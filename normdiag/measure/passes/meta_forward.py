@@ -21,7 +21,7 @@ class MetaForward(ForwardStructure):
     """Structure of one forward. Learned values are unknown, numbers in the code are not."""
 
     value_reads: tuple[str, ...]
-    """Lines of code that read values, and were given assumed ones."""
+    """Lines of code that read values, which were assumed."""
 
 
 def run_meta_forward(model: nn.Module, batch: Batch) -> MetaForward:

@@ -73,7 +73,7 @@ def quiet_model(model: nn.Module) -> Iterator[None]:
 
 
 def _without_compiled_code() -> AbstractContextManager[object]:
-    """Compiled functions and modules run their own code meanwhile.
+    """Have compiled functions and modules run their original code.
 
     Where torch's compiler was never imported there are none, and importing it takes seconds.
     """

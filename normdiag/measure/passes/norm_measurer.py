@@ -13,9 +13,9 @@ from normdiag.graph import Node
 from normdiag.measure.passes.learned_value_store import AFFINE_OPERATIONS
 from normdiag.measure.passes.norm_operand import NormOperand
 from normdiag.measure.passes.records import NormRecord, SiteRecords
-from normdiag.measure.passes.row_context import RowContext, leading_sizes
+from normdiag.measure.passes.row_context import RowContext
 from normdiag.measure.statistics.norm_statistics import compute_norm_statistics
-from normdiag.measure.statistics.rows import Tokens, to_rows
+from normdiag.measure.statistics.rows import Tokens, leading_sizes, to_rows
 from normdiag.structure.algebraic_forms import DetectedNorm, TanhForm
 from normdiag.structure.aten_operations import CASTS
 
@@ -42,7 +42,7 @@ class NormMeasurer:
             self._operand.remember_product(node, args)
 
     def measure_input(self, norm: DetectedNorm, args: tuple[Any, ...]) -> None:
-        """Measure x of `norm`, whose own operation runs on `args`."""
+        """Measure x of `norm`, whose operation runs on `args`."""
         record: NormRecord | None = None
         if norm.kind == "dyt":
             if self._tanh_input is not None and self._tanh_input[0].source is norm.source:
@@ -85,14 +85,14 @@ class NormMeasurer:
         if norm is not None and norm.kind == "batchnorm":
             tokens = Tokens(None, 1, rows.shape[0], 1, "batch")
         else:
-            tokens = self.rows.site_tokens(node, leading_sizes(x, axes), groups)
+            tokens = self.rows.site_tokens(node, leading_sizes(x.shape, axes), groups)
         statistics = None
         if self.has_statistics:
             is_centred = norm is not None and norm.is_centred
             statistics = compute_norm_statistics(rows, is_centred, tokens.valid, self.rows.slab)
             if norm is not None and norm.kind in ("batchnorm", "groupnorm"):
                 channels = (1 - x.dim(),)
-                valid = self.rows.site_tokens(node, leading_sizes(x, channels)).valid
+                valid = self.rows.site_tokens(node, leading_sizes(x.shape, channels)).valid
                 vectors = to_rows(x, channels)
                 statistics.set_channel_statistics(vectors if valid is None else vectors[valid])
         else:

@@ -21,11 +21,11 @@ from normdiag.structure.algebraic_forms import (
 
 def iterate_operands(node: Node, args: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
     """Each argument in the graph with its value; those of einsum come in a list."""
-    for known, value in zip(node.args, args, strict=False):
-        if isinstance(known, list):
-            yield from zip(known, value, strict=False)
+    for operand, value in zip(node.args, args, strict=False):
+        if isinstance(operand, list):
+            yield from zip(operand, value, strict=False)
         else:
-            yield known, value
+            yield operand, value
 
 
 @dataclass(slots=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import torch
-
 from normdiag.graph import Node
 from normdiag.measure.statistics.rows import Sampler, Tokens
 from normdiag.measure.statistics.slab import Slab
@@ -23,10 +21,3 @@ class RowContext:
     def site_tokens(self, node: Node, lead: tuple[int, ...], groups: int = 1) -> Tokens:
         """The tokens of the rows of `node`, whose axes without features have sizes `lead`."""
         return self.layouts.layout_of(node).site_tokens(lead, groups)
-
-
-def leading_sizes(x: torch.Tensor, axes: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes of the axes of x that are not among `axes` (negative)."""
-    rank = x.dim()
-    reduced = {axis + rank for axis in axes}
-    return tuple(size for i, size in enumerate(x.shape) if i not in reduced)

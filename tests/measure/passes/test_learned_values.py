@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from normdiag.evidence.architecture import ResidualAdd
-from tests.measure.forwards import seen
+from tests.measure.forwards import accumulate_forward
 
 Combine = Callable[["Block", torch.Tensor, torch.Tensor], torch.Tensor]
 
@@ -41,7 +41,7 @@ class Model(nn.Module):
 
 def first_add(combine: Combine) -> ResidualAdd:
     torch.manual_seed(0)
-    return seen(Model(combine), torch.randn(2, 5, 8)).sites.architecture.residual_adds[0]
+    return accumulate_forward(Model(combine), torch.randn(2, 5, 8)).sites.architecture.residual_adds[0]
 
 
 @pytest.mark.parametrize(

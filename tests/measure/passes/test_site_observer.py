@@ -8,7 +8,7 @@ import weakref
 import torch
 from torch import nn
 
-from tests.measure.forwards import seen
+from tests.measure.forwards import accumulate_forward
 
 
 class Block(nn.Module):
@@ -36,7 +36,7 @@ class Model(nn.Module):
 
 def test_no_activation_but_the_last_is_kept() -> None:
     model = Model()
-    assembly = seen(model, torch.randn(2, 50, 16), tokens=4)
+    assembly = accumulate_forward(model, torch.randn(2, 50, 16), tokens=4)
     gc.collect()
     alive = [i for i, ref in enumerate(model.kept) if ref() is not None]
     assert len(assembly.add_samples) == 8
@@ -56,12 +56,12 @@ def test_nor_while_the_next_layer_runs() -> None:
             return self.ln_f(x)
 
     model = Watching()
-    seen(model, torch.randn(2, 50, 16), tokens=4)
+    accumulate_forward(model, torch.randn(2, 50, 16), tokens=4)
     assert max(model.alive) <= 3
 
 
 def test_only_as_many_rows_as_were_asked_for() -> None:
-    assembly = seen(Model(), torch.randn(2, 50, 16), tokens=4)
+    assembly = accumulate_forward(Model(), torch.randn(2, 50, 16), tokens=4)
     for records in assembly.norm_samples.values():
         for record in records:
             assert record.input_rows.shape == (4, 16)
@@ -70,6 +70,6 @@ def test_only_as_many_rows_as_were_asked_for() -> None:
 
 
 def test_all_rows_where_all_are() -> None:
-    assembly = seen(Model(layers=2), torch.randn(2, 50, 16))
+    assembly = accumulate_forward(Model(layers=2), torch.randn(2, 50, 16))
     for records in assembly.norm_samples.values():
         assert [r.input_rows.shape[0] for r in records] == [100]
