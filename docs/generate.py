@@ -1,4 +1,4 @@
-"""Write the pages that are made from code. Run from anywhere; `--check` only compares.
+"""Write the pages and the JSON schemas that are generated from code; `--check` only compares.
 
 python docs/generate.py
 python docs/generate.py --check
@@ -10,59 +10,68 @@ import sys
 from pathlib import Path
 
 from normdiag.cli import reference
+from normdiag.report import schema
 from normdiag.rules import page
 from normdiag.rules.registry import RULES
 
-DOCS = Path(__file__).parent
-OWNED = ("rules",)
-"""Folders that hold nothing but generated pages: what is not generated does not belong there."""
+ROOT = Path(__file__).parents[1]
+SCHEMAS = Path("normdiag/report/schemas")
+OWNED = ("docs/rules",)
+"""Folders of generated files only: any other file there is stale."""
 
 
-def pages() -> dict[Path, str]:
-    """Every generated page: its path below `docs/` -> its text."""
-    rules = {Path("rules", f"{rule.name}.md"): page.format_rule_page(rule) for rule in RULES}
-    return {
+def generate_files() -> dict[Path, str]:
+    """Generate every file: path below the root of the repository -> text."""
+    rules = {f"docs/rules/{rule.name}.md": page.format_rule_page(rule) for rule in RULES}
+    files = {
         **rules,
-        Path("rules", "index.md"): page.format_rule_index(RULES),
-        Path("reference", "cli.md"): reference.format_command_line_page(),
-        Path("reference", "configuration.md"): reference.format_settings_page(),
+        "docs/rules/index.md": page.format_rule_index(RULES),
+        "docs/reference/cli.md": reference.format_command_line_page(),
+        "docs/reference/configuration.md": reference.format_settings_page(),
     }
+    schemas = {
+        schema.REPORT_SCHEMA: schema.generate_report_schema(),
+        schema.SERIES_SCHEMA: schema.generate_series_schema(),
+        schema.COMPARISON_SCHEMA: schema.generate_comparison_schema(),
+    }
+    paths = {Path(path): text for path, text in files.items()}
+    return paths | {SCHEMAS / path.name: text for path, text in schemas.items()}
 
 
-def stale(folder: Path) -> list[str]:
-    """How the files below `folder` differ from what would be written, one line per file."""
-    made = pages()
-    there = {path.relative_to(folder) for name in OWNED for path in (folder / name).glob("*")}
-    differences = [f"{path}: no rule has this page" for path in there - made.keys()]
-    for path, text in made.items():
-        if not (folder / path).exists():
+def find_stale_files(root: Path) -> list[str]:
+    """Describe how the files below `root` differ from the generated ones, one line per file."""
+    files = generate_files()
+    existing = {path.relative_to(root) for name in OWNED for path in (root / name).glob("*")}
+    differences = [f"{path}: no rule has this page" for path in existing - files.keys()]
+    for path, text in files.items():
+        if not (root / path).exists():
             differences.append(f"{path}: missing")
-        elif (folder / path).read_text(encoding="utf-8") != text:
+        elif (root / path).read_text(encoding="utf-8") != text:
             differences.append(f"{path}: out of date")
     return sorted(differences)
 
 
-def write(folder: Path) -> None:
-    """Bring the files below `folder` up to date."""
-    made = pages()
+def write_files(root: Path) -> None:
+    """Bring the files below `root` up to date."""
+    files = generate_files()
     for name in OWNED:
-        for path in (folder / name).glob("*"):
-            if path.relative_to(folder) not in made:
+        for path in (root / name).glob("*"):
+            if path.relative_to(root) not in files:
                 path.unlink()
-    for path, text in made.items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_text(text, encoding="utf-8")
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 1 where `--check` finds a difference, 2 for an unknown argument."""
+    """Return the exit code: 1 where `--check` finds a difference, 2 for an unknown argument."""
     if arguments not in ([], ["--check"]):
         print("usage: python docs/generate.py [--check]", file=sys.stderr)
         return 2
     if not arguments:
-        write(DOCS)
+        write_files(ROOT)
         return 0
-    differences = stale(DOCS)
+    differences = find_stale_files(ROOT)
     for line in differences:
         print(line)
     if differences:

@@ -1,4 +1,4 @@
-"""The generated pages are what the code says, and the check notices when they are not."""
+"""The generated pages and schemas match the code, and the check reports where they do not."""
 
 from __future__ import annotations
 
@@ -30,37 +30,37 @@ def test_the_committed_pages_are_up_to_date() -> None:
 
 
 def test_what_is_written_passes_the_check(generate: ModuleType, tmp_path: Path) -> None:
-    generate.write(tmp_path)
-    assert generate.stale(tmp_path) == []
-    written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.md")}
-    assert written == generate.pages().keys()
+    generate.write_files(tmp_path)
+    assert generate.find_stale_files(tmp_path) == []
+    written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file()}
+    assert written == generate.generate_files().keys()
 
 
 def test_nothing_written_yet_is_stale(generate: ModuleType, tmp_path: Path) -> None:
-    assert len(generate.stale(tmp_path)) == len(generate.pages())
+    assert len(generate.find_stale_files(tmp_path)) == len(generate.generate_files())
 
 
 def test_a_changed_a_missing_and_a_foreign_page_are_noticed(
     generate: ModuleType, tmp_path: Path
 ) -> None:
-    generate.write(tmp_path)
-    rules = tmp_path / "rules"
+    generate.write_files(tmp_path)
+    rules = tmp_path / "docs" / "rules"
     (rules / "index.md").write_text("changed", encoding="utf-8")
     (rules / "constant-input.md").unlink()
     (rules / "retired-rule.md").touch()
-    assert generate.stale(tmp_path) == [
-        "rules/constant-input.md: missing",
-        "rules/index.md: out of date",
-        "rules/retired-rule.md: no rule has this page",
+    assert generate.find_stale_files(tmp_path) == [
+        "docs/rules/constant-input.md: missing",
+        "docs/rules/index.md: out of date",
+        "docs/rules/retired-rule.md: no rule has this page",
     ]
-    generate.write(tmp_path)
-    assert generate.stale(tmp_path) == []
+    generate.write_files(tmp_path)
+    assert generate.find_stale_files(tmp_path) == []
 
 
 def test_check_fails_on_a_stale_page(
     generate: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generate, "DOCS", tmp_path)
+    monkeypatch.setattr(generate, "ROOT", tmp_path)
     assert generate.main(["--check"]) == 1
     assert generate.main([]) == 0
     assert generate.main(["--check"]) == 0
