@@ -155,6 +155,6 @@ def test_without_being_asked_for_only_where_cheap(written, layers: int, is_measu
     report = written(config, measure=(), rms_norm_eps=None)
     assert (report.subject.loading.defaulted is not None) == is_measured
     assert ("defaults" in report.coverage.measures) == is_measured
-    skipped = {skip.code: skip.why for skip in report.skipped_rules}
+    skipped = {skip.code: skip.why for skip in report.rules.skipped}
     assert ("ND004" in skipped) != is_measured
     assert is_measured or "add 'defaults' to --measure" in skipped["ND004"]

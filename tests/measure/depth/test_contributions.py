@@ -49,7 +49,7 @@ def shares(parts: list[torch.Tensor]) -> tuple[list[float], list[float]]:
 
 def assert_shares(measured, parts: list[torch.Tensor], rtol: float) -> None:
     (growth,) = measured.growth.values()
-    found = [growth.start, *(add.contribution for add in measured.stream.values())]
+    found = [growth.initial_contribution, *(add.contribution for add in measured.stream.values())]
     signed, energy = shares(parts)
     np.testing.assert_allclose([c.signed for c in found], signed, rtol=rtol, atol=rtol / 100)
     np.testing.assert_allclose([c.energy for c in found], energy, rtol=rtol)
@@ -93,7 +93,7 @@ def test_only_the_first_tokens_of_the_first_sequence_count() -> None:
     def start(inputs: torch.Tensor):
         seen = normdiag.inspect(model, inputs={"input_ids": inputs}, measure=("stream",))
         (growth,) = seen.measurements.growth.values()
-        return growth.start
+        return growth.initial_contribution
 
     assert start(ids) == start(ids[:1, :64])  # Llama is causal
     assert start(ids) != start(ids[1:])
@@ -136,4 +136,4 @@ def test_through_a_norm_nothing_is_additive(layers: int) -> None:
     x = torch.randn(1, 6, 8)
     seen = normdiag.inspect(model, inputs={"inputs_embeds": x}, measure=("stream",)).measurements
     assert [add.contribution for add in seen.stream.values()] == [None] * layers
-    assert seen.growth["layers"].start is None
+    assert seen.growth["layers"].initial_contribution is None

@@ -11,7 +11,7 @@ from torch import nn
 from transformers import AlbertConfig, AlbertModel
 
 import normdiag
-from normdiag.measure.depth.duplicates import duplicate_layers
+from normdiag.measure.depth.duplicates import find_duplicate_layers
 
 Groups = dict[str, tuple[tuple[int, ...], ...]]
 
@@ -91,7 +91,7 @@ def test_weights_that_are_kept_elsewhere_are_not_compared() -> None:
         layer.fc.to("meta")
     frames = [SimpleNamespace(path=f"layers.{k}") for k in (0, 1)]
     stack = SimpleNamespace(layers=SimpleNamespace(frames=frames))
-    assert duplicate_layers(model, {"layers": stack}) == {}
+    assert find_duplicate_layers(model, {"layers": stack}) == {}
 
 
 def test_constants_are_alike_and_no_copies() -> None:

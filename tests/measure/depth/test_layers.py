@@ -21,8 +21,8 @@ def check(found: LayerMeasurement, x: torch.Tensor, y: torch.Tensor, rtol: float
     """x, y: (tokens, features), the first token among them."""
     a, b = x.double().numpy(), y.double().numpy()
     cosine = (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
-    np.testing.assert_allclose(found.influence, (1 - cosine).mean(), rtol=rtol)
-    np.testing.assert_allclose(found.angular, (np.arccos(cosine) / np.pi).mean(), rtol=rtol)
+    np.testing.assert_allclose(found.block_influence, (1 - cosine).mean(), rtol=rtol)
+    np.testing.assert_allclose(found.angular_distance, (np.arccos(cosine) / np.pi).mean(), rtol=rtol)
     s = np.linalg.svd(b[1:], compute_uv=False)
     p = s / s.sum()
     np.testing.assert_allclose(found.effective_rank, np.exp(-(p * np.log(p)).sum()), rtol=rtol)
@@ -106,16 +106,16 @@ def test_an_orthogonal_update_has_the_influence_that_its_growth_tells(growth: fl
     """BI = 1 - 1/g, angular distance arccos(1/g) / pi."""
     model = Turns(growth).double()
     for layer in layers_of(model, inputs_embeds=torch.randn(1, 8, 64, dtype=torch.float64)):
-        assert layer.influence == pytest.approx(1 - 1 / growth, rel=1e-6)
-        assert layer.angular == pytest.approx(np.arccos(1 / growth) / np.pi, rel=1e-6)
+        assert layer.block_influence == pytest.approx(1 - 1 / growth, rel=1e-6)
+        assert layer.angular_distance == pytest.approx(np.arccos(1 / growth) / np.pi, rel=1e-6)
 
 
 def test_a_layer_that_hardly_turns_keeps_its_digits() -> None:
     model = Turns((1 + 1e-16**0.75) ** 0.5).double()
     size = model.layers[0].fc.weight.abs().max().item()
     (layer, _) = layers_of(model, inputs_embeds=torch.randn(1, 8, 64, dtype=torch.float64))
-    assert layer.angular == pytest.approx(np.arctan(size) / np.pi, rel=1e-6)
-    assert layer.influence == pytest.approx(size**2 / 2, rel=1e-6)
+    assert layer.angular_distance == pytest.approx(np.arctan(size) / np.pi, rel=1e-6)
+    assert layer.block_influence == pytest.approx(size**2 / 2, rel=1e-6)
 
 
 def test_equal_tokens_have_rank_one() -> None:
@@ -139,9 +139,9 @@ def test_a_model_that_takes_one_length_is_given_it() -> None:
 def test_one_token_has_no_rank() -> None:
     (layer, _) = layers_of(Turns(1.1), inputs_embeds=torch.randn(3, 1, 64))
     assert (layer.effective_rank, layer.stable_rank) == (None, None)
-    assert layer.tokens == 1 and layer.influence is not None
+    assert layer.tokens == 1 and layer.block_influence is not None
 
 
 def test_a_zero_token_has_no_angle() -> None:
     (layer, _) = layers_of(Turns(1.1), inputs_embeds=torch.zeros(1, 4, 64))
-    assert (layer.influence, layer.angular, layer.effective_rank) == (None, None, None)
+    assert (layer.block_influence, layer.angular_distance, layer.effective_rank) == (None, None, None)
