@@ -88,4 +88,6 @@ class SampleAccumulator(Generic[Sample]):
 
 
 def _to_host(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.detach().cpu()
+    """On the host, in storage of its own: a view would be pickled with all that it shares."""
+    host = tensor.detach().cpu()
+    return host.clone() if host.untyped_storage().nbytes() > host.nbytes else host

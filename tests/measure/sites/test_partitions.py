@@ -217,6 +217,12 @@ def test_of_what_another_process_sent(partition: list[list[int]]) -> None:
     assert list(list_differences(whole.compute(MEASURES), merged.compute(MEASURES))) == []
 
 
+def test_what_is_sent_is_small() -> None:
+    """Rows of a pass lie in shared blocks of memory, which are left behind."""
+    accumulators = accumulate_passes(PASSES["plain"]).accumulators
+    assert len(pickle.dumps(accumulators)) < 300_000
+
+
 def test_a_merge_leaves_the_other_as_it_is() -> None:
     passes = PASSES["plain"]
     one, other = accumulate_passes(passes[:2]), accumulate_passes(passes[2:])
