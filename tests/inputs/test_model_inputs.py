@@ -95,14 +95,14 @@ def bert() -> nn.Module:
 def test_models_of_all_kinds_run(
     make: Callable[[], nn.Module], names: set[str], shape: tuple[int, ...]
 ) -> None:
-    runnable = wrap_module(make().eval())
-    (batch,), probe, _ = build_inputs(runnable, InputOptions())
+    loaded = wrap_module(make().eval())
+    (batch,), probe, _ = build_inputs(loaded, InputOptions())
     assert set(batch.inputs) - {"use_cache"} == names
     assert next(v for v in batch.inputs.values() if hasattr(v, "shape")).shape == shape
     assert probe.sequences == len(batch.rows) == shape[0]
     assert probe.note
     with torch.no_grad():
-        runnable.model(**batch.inputs)
+        loaded.model(**batch.inputs)
 
 
 def test_the_decoder_of_a_speech_model_starts_where_it_should() -> None:
@@ -114,20 +114,20 @@ def test_the_decoder_of_a_speech_model_starts_where_it_should() -> None:
 
 
 def test_noise_is_seeded_and_in_the_models_dtype() -> None:
-    runnable = wrap_module(vit().to(torch.bfloat16))
+    loaded = wrap_module(vit().to(torch.bfloat16))
     one, again, other = (
-        build_inputs(runnable, InputOptions(seed=s))[0][0].inputs["pixel_values"] for s in (1, 1, 2)
+        build_inputs(loaded, InputOptions(seed=s))[0][0].inputs["pixel_values"] for s in (1, 1, 2)
     )
     assert one.dtype is torch.bfloat16
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
 
 
-def test_what_cannot_be_guessed_is_named() -> None:
+def test_an_input_of_unknown_shape_is_named() -> None:
     config = transformers.DecisionTransformerConfig(hidden_size=8, n_layer=1, n_head=1)
-    runnable = wrap_module(transformers.DecisionTransformerModel(config))
+    loaded = wrap_module(transformers.DecisionTransformerModel(config))
     with pytest.raises(RunError, match="DecisionTransformerModel takes 'states'") as caught:
-        build_inputs(runnable, InputOptions())
+        build_inputs(loaded, InputOptions())
     assert "--inputs FILE" in str(caught.value.hint)
     assert "inputs={'states': tensor" in str(caught.value.hint)
 
@@ -183,13 +183,13 @@ class TestPlainModules:
     def test_the_first_weight_tells_the_shape(
         self, module: nn.Module, name: str, shape: tuple[int, ...]
     ) -> None:
-        runnable = wrap_module(module.eval())
-        (batch,), probe, _ = build_inputs(runnable, InputOptions())
+        loaded = wrap_module(module.eval())
+        (batch,), probe, _ = build_inputs(loaded, InputOptions())
         assert batch.inputs[name].shape == shape
         assert (probe.sequences, probe.tokens) == (2, 32)
         assert "first weight" in str(probe.note) or "rows of table" in str(probe.note)
         with torch.no_grad():
-            runnable.model(*batch.args, **batch.inputs)
+            loaded.model(*batch.args, **batch.inputs)
 
     def test_ids_have_rows(self) -> None:
         (batch,), probe, _ = build_inputs(wrap_module(Reader()), InputOptions())
@@ -198,10 +198,10 @@ class TestPlainModules:
         assert batch.ids is not None
 
     def test_arguments_without_a_name_are_given_by_position(self) -> None:
-        runnable = wrap_module(Bare())
-        (batch,), _, _ = build_inputs(runnable, InputOptions())
+        loaded = wrap_module(Bare())
+        (batch,), _, _ = build_inputs(loaded, InputOptions())
         assert batch.inputs == {}
-        assert runnable.model(*batch.args).shape == (2, 16, 5)
+        assert loaded.model(*batch.args).shape == (2, 16, 5)
 
     def test_more_than_one_argument_is_an_error_that_names_them(self) -> None:
         with pytest.raises(RunError, match="Transformer needs several inputs: src, tgt") as caught:
@@ -209,15 +209,15 @@ class TestPlainModules:
         assert "--inputs FILE" in str(caught.value.hint)
 
     @pytest.mark.parametrize("module", [nn.Conv2d(3, 4, 3), nn.ReLU()])
-    def test_what_tells_nothing_is_an_error(self, module: nn.Module) -> None:
+    def test_a_module_of_unknown_input_shape_is_an_error(self, module: nn.Module) -> None:
         with pytest.raises(RunError, match="takes 'input', whose shape neither"):
             build_inputs(wrap_module(module), InputOptions())
 
 
-class TestAuthorsInputs:
+class TestAuthorInputs:
     def test_those_of_the_factory_come_first(self) -> None:
-        runnable = wrap_module(Block(), inputs=(torch.ones(1, 2, 6),))
-        (batch,), probe, _ = build_inputs(runnable, InputOptions())
+        loaded = wrap_module(Block(), inputs=(torch.ones(1, 2, 6),))
+        (batch,), probe, _ = build_inputs(loaded, InputOptions())
         assert torch.equal(batch.inputs["x"], torch.ones(1, 2, 6))
         assert (probe.kind, probe.sequences, probe.tokens) == ("inputs", 1, 2)
 
@@ -237,11 +237,11 @@ class TestAuthorsInputs:
         assert torch.equal(batch.inputs["x"], torch.ones(1, 2, 6))
 
     def test_several_forwards(self) -> None:
-        runnable: LoadedModel = wrap_module(
+        loaded: LoadedModel = wrap_module(
             Block(), inputs=[torch.ones(1, 2, 6), torch.ones(3, 1, 6)]
         )
-        made, probe, _ = build_inputs(runnable, InputOptions())
-        assert [batch.rows for batch in made] == [(0,), (1, 2, 3)]
+        batches, probe, _ = build_inputs(loaded, InputOptions())
+        assert [batch.rows for batch in batches] == [(0,), (1, 2, 3)]
         assert (probe.sequences, probe.tokens) == (4, 5)
 
 

@@ -1,4 +1,4 @@
-"""Inputs made up from a model's own facts: every tower runs, or it is said that it does not."""
+"""Inputs made up from a model's own facts: every tower runs, or it is message that it does not."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ IN_TEXT = [
     "qwen2_vl",
     "qwen3_vl",
 ]
-"""An image or a sound in place of tokens of the text."""
+"""An image or audio in place of tokens of the text."""
 
 
 @cache
@@ -67,7 +67,7 @@ def known(names: list[str]) -> list[str]:
     return [name for name in names if name in every()]
 
 
-def made(name: str) -> tuple[nn.Module, tuple[Batch, ...], InputSummary]:
+def build_family_inputs(name: str) -> tuple[nn.Module, tuple[Batch, ...], InputSummary]:
     model, _ = every()[name].build()
     batches, probe, _ = build_inputs(wrap_module(model), InputOptions())
     return model, batches, probe
@@ -88,35 +88,35 @@ def idle(model: nn.Module, batches: tuple[Batch, ...]) -> set[str]:
     ("about", "name"), [(about, name) for about in ALONE for name in known(ALONE[about])]
 )
 def test_one_input(about: str, name: str) -> None:
-    model, batches, _ = made(name)
+    model, batches, _ = build_family_inputs(name)
     assert about in batches[0].inputs
     idle(model, batches)
 
 
 @pytest.mark.parametrize("name", known(TWO_INPUTS))
 def test_an_image_beside_the_text(name: str) -> None:
-    model, batches, probe = made(name)
+    model, batches, probe = build_family_inputs(name)
     assert {"input_ids", "pixel_values"} <= set(batches[0].inputs)
     assert "images" in str(probe.note)
     idle(model, batches)
 
 
 @pytest.mark.parametrize("name", known(IN_TEXT))
-def test_an_image_or_a_sound_in_the_text(name: str) -> None:
-    model, batches, probe = made(name)
+def test_an_image_or_audio_in_the_text(name: str) -> None:
+    model, batches, probe = build_family_inputs(name)
     assert "first sequence with seeded noise as" in str(probe.note)
     assert not any("tower" in part or "vis" in part for part in idle(model, batches))
     assert [row for batch in batches for row in batch.rows] == list(range(probe.sequences))
 
 
-def test_a_report_shows_both_towers() -> None:
+def test_a_report_shows_both_encoders() -> None:
     report = normdiag.inspect(every()["llava"].build()[0], measure=())
     stacks = {stack.id.partition(".")[0] for stack in report.architecture.stacks}
     assert stacks == {"vision_tower", "language_model"}
     assert "vision_tower" not in report.coverage.modules_not_called
 
 
-def test_a_tower_that_wants_more_is_said_not_to_run() -> None:
+def test_an_encoder_that_needs_more_is_noted() -> None:
     model = every()["llava_next"].build()[0]
     report = normdiag.inspect(model, measure=())
     assert "no image input: the model rejects seeded noise" in str(report.subject.probe.note)
@@ -134,7 +134,7 @@ def test_trying_leaves_the_model_as_it_was() -> None:
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_what_the_user_gives_is_all_there_is() -> None:
+def test_user_inputs_get_no_additions() -> None:
     model, _ = every()["llava"].build()
     batches, _, _ = build_inputs(wrap_module(model), InputOptions(ids=((1, 2, 3),)))
     assert [set(batch.inputs) for batch in batches] == [{"input_ids"}]
@@ -148,14 +148,14 @@ def test_without_values_no_image_is_put_into_the_text() -> None:
 
 
 def test_masks_and_grids_say_that_all_is_there() -> None:
-    _, (heard,), _ = made("audioflamingo3_encoder")
-    assert heard.inputs["input_features_mask"].all()
-    assert heard.inputs["input_features_mask"].shape[1] == heard.inputs["input_features"].shape[2]
-    _, (seen,), _ = made("glm4v_vision")
-    assert len(seen.inputs["hidden_states"]) == seen.inputs["grid_thw"].prod(-1).sum()
+    _, (audio,), _ = build_family_inputs("audioflamingo3_encoder")
+    assert audio.inputs["input_features_mask"].all()
+    assert audio.inputs["input_features_mask"].shape[1] == audio.inputs["input_features"].shape[2]
+    _, (image,), _ = build_family_inputs("glm4v_vision")
+    assert len(image.inputs["hidden_states"]) == image.inputs["grid_thw"].prod(-1).sum()
 
 
-def test_a_forward_that_misses_something_is_told_with_what_else_it_takes() -> None:
+def test_the_error_of_a_forward_lists_what_else_it_takes() -> None:
     model, _ = every()["clap"].build()
     with pytest.raises(RunError, match="NoneType") as caught:
         normdiag.inspect(model)

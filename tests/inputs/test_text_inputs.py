@@ -38,10 +38,10 @@ def gpt2(**fields: int) -> transformers.GPT2Model:
     return transformers.GPT2Model(transformers.GPT2Config(**sizes | fields))
 
 
-def runs(runnable: LoadedModel, batches: tuple[Batch, ...]) -> None:
+def runs(loaded: LoadedModel, batches: tuple[Batch, ...]) -> None:
     with torch.no_grad():
         for batch in batches:
-            runnable.model(*batch.args, **batch.inputs)
+            loaded.model(*batch.args, **batch.inputs)
 
 
 class TestBuiltInTexts:
@@ -74,7 +74,7 @@ class TestBuiltInTexts:
         assert set(batch.inputs) == {"input_ids", "attention_mask", "use_cache"}
         assert batch.inputs["use_cache"] is False
 
-    def test_special_tokens_can_be_left_out(self, llama: LoadedModel) -> None:
+    def test_special_tokens_can_be_omitted(self, llama: LoadedModel) -> None:
         (batch,), _, special = build_inputs(llama, InputOptions(special_tokens=False))
         assert special == ()
         assert not any(map(any, batch.special))
@@ -103,11 +103,11 @@ class TestBuiltInTexts:
     def test_the_models_positions_are_the_limit(
         self, tokenizer: transformers.PreTrainedTokenizerFast
     ) -> None:
-        runnable = tiny(gpt2(n_positions=9), tokenizer)
-        batches, probe, _ = build_inputs(runnable, InputOptions())
+        loaded = tiny(gpt2(n_positions=9), tokenizer)
+        batches, probe, _ = build_inputs(loaded, InputOptions())
         assert batches[0].inputs["input_ids"].shape == (4, 9)
         assert probe.tokens == 36
-        runs(runnable, batches)
+        runs(loaded, batches)
 
     def test_positions_counted_from_behind_the_padding_row(
         self, tokenizer: transformers.PreTrainedTokenizerFast
@@ -116,19 +116,19 @@ class TestBuiltInTexts:
             hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16,
             vocab_size=400, max_position_embeddings=20, pad_token_id=2,
         )  # fmt: skip
-        runnable = tiny(transformers.RobertaModel(config), tokenizer)
-        batches, _, _ = build_inputs(runnable, InputOptions())
+        loaded = tiny(transformers.RobertaModel(config), tokenizer)
+        batches, _, _ = build_inputs(loaded, InputOptions())
         assert batches[0].inputs["input_ids"].shape == (4, 17)
-        runs(runnable, batches)
+        runs(loaded, batches)
 
     def test_an_embedding_too_small_for_the_tokenizer_gets_drawn_ids(
         self, tokenizer: transformers.PreTrainedTokenizerFast
     ) -> None:
-        runnable = tiny(gpt2(vocab_size=11, n_positions=8), tokenizer)
-        batches, probe, special = build_inputs(runnable, InputOptions(seed=4))
+        loaded = tiny(gpt2(vocab_size=11, n_positions=8), tokenizer)
+        batches, probe, special = build_inputs(loaded, InputOptions(seed=4))
         assert (probe.kind, probe.seed, special) == ("random-ids", 4, ())
         assert "the embedding has 11 rows: seeded token ids" in str(probe.note)
-        runs(runnable, batches)
+        runs(loaded, batches)
 
     def test_a_tokenizer_that_knows_nothing_gets_drawn_ids(self) -> None:
         from tokenizers import Tokenizer, models, pre_tokenizers
@@ -149,7 +149,7 @@ class TestBuiltInTexts:
         assert capfd.readouterr() == ("", "")
 
 
-class TestDrawnIds:
+class TestRandomIds:
     @settings(max_examples=25, deadline=None)
     @given(rows=st.integers(2, 40), padding=st.integers(0, 39), seed=st.integers(0, 2**32))
     def test_they_have_rows_and_are_no_padding(self, rows: int, padding: int, seed: int) -> None:
@@ -190,14 +190,14 @@ class TestUserTexts:
         assert len(batches) > 1
         assert [row for batch in batches for row in batch.rows] == list(range(5000))
 
-    def test_a_text_past_the_positions_is_cut_and_that_is_said(
+    def test_a_text_past_the_positions_is_truncated_with_a_note(
         self, tokenizer: transformers.PreTrainedTokenizerFast
     ) -> None:
-        runnable = tiny(gpt2(n_positions=8), tokenizer)
-        (batch,), probe, _ = build_inputs(runnable, InputOptions(texts=(TEXTS[0],)))
+        loaded = tiny(gpt2(n_positions=8), tokenizer)
+        (batch,), probe, _ = build_inputs(loaded, InputOptions(texts=(TEXTS[0],)))
         assert batch.inputs["input_ids"].shape == (1, 8)
         assert str(probe.note).startswith("truncated to the model's 8 positions: text 0 (")
-        runs(runnable, (batch,))
+        runs(loaded, (batch,))
 
     def test_an_empty_text_is_an_error(
         self, tokenizer: transformers.PreTrainedTokenizerFast, llama: LoadedModel
@@ -222,8 +222,8 @@ class TestUserTexts:
     ) -> None:
         chatty = transformers.PreTrainedTokenizerFast.from_pretrained(llama_dir)
         chatty.chat_template = TEMPLATE
-        runnable = tiny(gpt2(), chatty)
-        (batch,), _, special = build_inputs(runnable, InputOptions(texts=("hello",), chat=True))
+        loaded = tiny(gpt2(), chatty)
+        (batch,), _, special = build_inputs(loaded, InputOptions(texts=("hello",), chat=True))
         assert "".join(batch.tokens[0]) == "<s>user: hello</s><s>answer:"
         assert special == ("<s>", "</s>")
 
@@ -268,11 +268,11 @@ class TestUserIds:
             def forward(self, idx: torch.Tensor) -> torch.Tensor:
                 return self.table(idx)
 
-        runnable = wrap_module(Net())
-        (batch,), _, _ = build_inputs(runnable, InputOptions(ids=((8, 0),)))
+        loaded = wrap_module(Net())
+        (batch,), _, _ = build_inputs(loaded, InputOptions(ids=((8, 0),)))
         assert batch.inputs["idx"].tolist() == [[8, 0]]
         with pytest.raises(UsageError, match=r"token id 9 .*of 9 rows"):
-            build_inputs(runnable, InputOptions(ids=((9,),)))
+            build_inputs(loaded, InputOptions(ids=((9,),)))
 
 
 class TestEncoderDecoder:
@@ -289,12 +289,12 @@ class TestEncoderDecoder:
         t5: transformers.T5ForConditionalGeneration,
         tokenizer: transformers.PreTrainedTokenizerFast,
     ) -> None:
-        runnable = tiny(t5, tokenizer)
-        (batch,), probe, _ = build_inputs(runnable, InputOptions())
+        loaded = tiny(t5, tokenizer)
+        (batch,), probe, _ = build_inputs(loaded, InputOptions())
         ids, decoder = batch.inputs["input_ids"], batch.inputs["decoder_input_ids"]
         assert torch.equal(decoder, t5.prepare_decoder_input_ids_from_labels(ids))
         assert "shifted right, after token 7" in str(probe.note)
-        runs(runnable, (batch,))
+        runs(loaded, (batch,))
 
 
 class TestTokenTexts:

@@ -11,7 +11,7 @@ def ids(sequences=3, positions=10):
     return torch.arange(sequences * positions).reshape(sequences, positions)
 
 
-def test_ids_masks_and_embeddings_are_cut_alike():
+def test_ids_masks_and_embeddings_are_truncated():
     batch = Batch(
         inputs={
             "input_ids": ids(),
@@ -39,7 +39,7 @@ def test_ids_masks_and_embeddings_are_cut_alike():
     assert short.special == ((True, False, False, False),)
 
 
-def test_arguments_by_position_are_cut():
+def test_positional_arguments_are_truncated():
     assert torch.equal(truncate_batch(Batch(args=(ids(),)), 3).args[0], ids()[:1, :3])
 
 
@@ -80,6 +80,6 @@ def test_a_decoder_has_its_own_length_and_mask():
         {"input_ids": ids(2, 4), "past": [torch.zeros(2, 4)]},
     ],
 )
-def test_what_holds_more_than_tokens_is_left_alone(inputs):
+def test_a_batch_of_more_than_tokens_is_unchanged(inputs):
     batch = Batch(inputs=inputs)
     assert truncate_batch(batch, 2) is batch

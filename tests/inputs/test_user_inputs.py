@@ -94,7 +94,7 @@ class TestFiles:
         assert [batch.ids for batch in batches] == [((1,),), ((2, 3),)]
 
     @pytest.mark.parametrize(
-        ("name", "content", "said"),
+        ("name", "content", "message"),
         [
             ("in.txt", b"", "unknown suffix"),
             ("in.json", b"{", "cannot be read"),
@@ -107,11 +107,11 @@ class TestFiles:
             ("in.safetensors", b"nothing", "cannot be read"),
         ],
     )
-    def test_what_is_none_is_a_usage_error(
-        self, tmp_path: Path, name: str, content: bytes, said: str
+    def test_an_invalid_file_is_a_usage_error(
+        self, tmp_path: Path, name: str, content: bytes, message: str
     ) -> None:
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             read_inputs_file(tmp_path / name)
 
     @pytest.mark.parametrize("name", ["gone.json", "gone.safetensors"])

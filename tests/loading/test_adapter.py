@@ -86,7 +86,9 @@ def test_the_adapter_is_in_the_weights_and_nowhere_else(
     assert (adapted.class_name, adapted.loading) == (base.class_name, base.loading)
 
 
-def test_what_is_stored_is_both_of_them(llama_dir: Path, lora_dir: Path, run: Load) -> None:
+def test_stored_tensors_are_those_of_base_and_adapter(
+    llama_dir: Path, lora_dir: Path, run: Load
+) -> None:
     adapted = run(llama_dir, adapter=lora_dir)
     stored = dict(adapted.tensors(adapted.model.state_dict()))
     files = load_file(llama_dir / "model.safetensors") | load_file(
@@ -96,7 +98,7 @@ def test_what_is_stored_is_both_of_them(llama_dir: Path, lora_dir: Path, run: Lo
     assert all(torch.equal(stored[name], files[name]) for name in files)
 
 
-def test_the_note_says_what_was_merged(llama_dir: Path, lora_dir: Path, run: Load) -> None:
+def test_the_note_describes_the_merge(llama_dir: Path, lora_dir: Path, run: Load) -> None:
     (note,) = run(llama_dir, adapter=lora_dir).notes
     assert str(lora_dir) in note
     assert "LORA, 8 tensors" in note
@@ -161,7 +163,7 @@ def test_a_factory_can_be_a_base(tmp_path: Path, run: Load) -> None:
 
 
 class TestErrors:
-    def said(self, target: Path, adapter: Path, **options: object) -> str:
+    def read_error(self, target: Path, adapter: Path, **options: object) -> str:
         with pytest.raises(LoadError) as caught:
             load_target(str(target), LoadingOptions(adapter=adapter, **options))
         return str(caught.value)
@@ -169,96 +171,96 @@ class TestErrors:
     def test_peft_is_missing(
         self, llama_dir: Path, lora_dir: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        found = importlib.util.find_spec
+        find_spec = importlib.util.find_spec
         monkeypatch.setattr(
-            importlib.util, "find_spec", lambda name: None if name == "peft" else found(name)
+            importlib.util, "find_spec", lambda name: None if name == "peft" else find_spec(name)
         )
-        assert 'pip install "normdiag[adapters]"' in self.said(llama_dir, lora_dir)
+        assert 'pip install "normdiag[adapters]"' in self.read_error(llama_dir, lora_dir)
 
     def test_the_base_is_missing(self, lora_dir: Path, tmp_path: Path) -> None:
-        assert "does not exist" in self.said(tmp_path / "none.safetensors", lora_dir)
+        assert "does not exist" in self.read_error(tmp_path / "none.safetensors", lora_dir)
 
     def test_the_base_has_other_widths(
         self, copy_of_llama: Path, llama_dir: Path, lora_dir: Path
     ) -> None:
         config = json.loads((copy_of_llama / "config.json").read_text()) | {"hidden_size": 16}
         (copy_of_llama / "config.json").write_text(json.dumps(config))
-        said = self.said(copy_of_llama, lora_dir, random_init=True)
-        assert "does not fit LlamaForCausalLM" in said
-        assert "size mismatch" in said
-        assert repr(str(llama_dir)) in said
+        message = self.read_error(copy_of_llama, lora_dir, random_init=True)
+        assert "does not fit LlamaForCausalLM" in message
+        assert "size mismatch" in message
+        assert repr(str(llama_dir)) in message
 
     def test_the_base_has_fewer_layers(self, copy_of_llama: Path, lora_dir: Path) -> None:
         config = json.loads((copy_of_llama / "config.json").read_text()) | {"num_hidden_layers": 1}
         (copy_of_llama / "config.json").write_text(json.dumps(config))
-        said = self.said(copy_of_llama, lora_dir)
-        assert "4 of its 8 tensors have no counterpart" in said
-        assert "layers.1." in said
+        message = self.read_error(copy_of_llama, lora_dir)
+        assert "4 of its 8 tensors have no counterpart" in message
+        assert "layers.1." in message
 
     def test_the_base_is_of_another_class(self, copy_of_llama: Path, lora_dir: Path) -> None:
         config = json.loads((copy_of_llama / "config.json").read_text()) | {"architectures": None}
         (copy_of_llama / "config.json").write_text(json.dumps(config))
-        assert "does not fit LlamaModel" in self.said(copy_of_llama, lora_dir)
+        assert "does not fit LlamaModel" in self.read_error(copy_of_llama, lora_dir)
 
     def test_the_base_has_no_such_modules(self, tmp_path: Path, lora_dir: Path) -> None:
         sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "vocab_size": 40, "n_positions": 16}
         transformers.GPT2LMHeadModel(transformers.GPT2Config(**sizes)).save_pretrained(tmp_path)
-        said = self.said(tmp_path, lora_dir)
-        assert "does not fit GPT2LMHeadModel" in said
-        assert "q_proj" in said
+        message = self.read_error(tmp_path, lora_dir)
+        assert "does not fit GPT2LMHeadModel" in message
+        assert "q_proj" in message
 
     def test_tensors_are_missing(self, llama_dir: Path, copy_of_lora: Path) -> None:
         path = copy_of_lora / "adapter_model.safetensors"
         tensors = load_file(path)
         save_file({n: t for n, t in tensors.items() if "layers.1" not in n}, path)
-        assert "4 tensors that the model needs" in self.said(llama_dir, copy_of_lora)
+        assert "4 tensors that the model needs" in self.read_error(llama_dir, copy_of_lora)
 
-    def test_a_kind_that_changes_no_weights(self, llama_dir: Path, tmp_path: Path) -> None:
+    def test_an_adapter_type_without_merge(self, llama_dir: Path, tmp_path: Path) -> None:
         base = transformers.LlamaForCausalLM.from_pretrained(llama_dir)
         config = peft.PromptTuningConfig(task_type="CAUSAL_LM", num_virtual_tokens=2)
         save_adapter(base, config, tmp_path)
-        assert "PROMPT_TUNING, which changes no weights" in self.said(llama_dir, tmp_path)
+        assert "PROMPT_TUNING, which changes no weights" in self.read_error(llama_dir, tmp_path)
 
     def test_no_weights(self, llama_dir: Path, copy_of_lora: Path) -> None:
         (copy_of_lora / "adapter_model.safetensors").unlink()
-        assert "no weights (adapter_model.safetensors" in self.said(llama_dir, copy_of_lora)
+        assert "no weights (adapter_model.safetensors" in self.read_error(llama_dir, copy_of_lora)
 
-    def test_cut_weights(self, llama_dir: Path, copy_of_lora: Path) -> None:
+    def test_truncated_weights(self, llama_dir: Path, copy_of_lora: Path) -> None:
         path = copy_of_lora / "adapter_model.safetensors"
         path.write_bytes(path.read_bytes()[:-7])
-        assert "truncated" in self.said(llama_dir, copy_of_lora)
+        assert "truncated" in self.read_error(llama_dir, copy_of_lora)
 
     def test_code_in_the_weights(self, llama_dir: Path, copy_of_lora: Path) -> None:
         (copy_of_lora / "adapter_model.safetensors").unlink()
         path = copy_of_lora / "adapter_model.bin"
         with path.open("wb") as file:
             pickle.dump({"weight": print}, file)
-        said = self.said(llama_dir, copy_of_lora)
-        assert str(path) in said
-        assert "not unpickled" in said
+        message = self.read_error(llama_dir, copy_of_lora)
+        assert str(path) in message
+        assert "not unpickled" in message
 
-    def test_a_configuration_that_wants_an_import(
+    def test_a_configuration_that_asks_for_an_import(
         self, llama_dir: Path, copy_of_lora: Path
     ) -> None:
         path = copy_of_lora / "adapter_config.json"
         odd = {"megatron_config": {"a": 1}, "megatron_core": "antigravity"}
         path.write_text(json.dumps(json.loads(path.read_text()) | odd))
-        assert "import of 'antigravity'" in self.said(llama_dir, copy_of_lora)
+        assert "import of 'antigravity'" in self.read_error(llama_dir, copy_of_lora)
 
     @pytest.mark.parametrize(
-        ("content", "told"), [("[1]", "adapter_config.json"), ('{"peft_type": "X"}', "KeyError")]
+        ("content", "message"), [("[1]", "adapter_config.json"), ('{"peft_type": "X"}', "KeyError")]
     )
     def test_a_configuration_of_nothing(
-        self, llama_dir: Path, copy_of_lora: Path, content: str, told: str
+        self, llama_dir: Path, copy_of_lora: Path, content: str, message: str
     ) -> None:
         (copy_of_lora / "adapter_config.json").write_text(content)
-        assert told in self.said(llama_dir, copy_of_lora)
+        assert message in self.read_error(llama_dir, copy_of_lora)
 
     def test_a_model_is_no_adapter(self, llama_dir: Path) -> None:
-        assert "is no adapter" in self.said(llama_dir, llama_dir)
+        assert "is no adapter" in self.read_error(llama_dir, llama_dir)
 
-    def test_nothing_there(self, llama_dir: Path, tmp_path: Path) -> None:
-        assert "is no directory" in self.said(llama_dir, tmp_path / "none")
+    def test_a_missing_directory(self, llama_dir: Path, tmp_path: Path) -> None:
+        assert "is no directory" in self.read_error(llama_dir, tmp_path / "none")
 
     def test_as_a_target_it_names_the_option(self, llama_dir: Path, lora_dir: Path) -> None:
         with pytest.raises(LoadError) as caught:
@@ -267,13 +269,13 @@ class TestErrors:
         assert f"--adapter {lora_dir}" in (caught.value.hint or "")
 
     @pytest.mark.parametrize(
-        ("way", "said"),
+        ("way", "message"),
         [("weights_only", "weights_only exclude"), ("structure_only", "structure_only exclude")],
     )
-    def test_there_is_nothing_to_put_it_on(
-        self, llama_dir: Path, lora_dir: Path, way: str, said: str
+    def test_modes_without_a_model_exclude_an_adapter(
+        self, llama_dir: Path, lora_dir: Path, way: str, message: str
     ) -> None:
-        with pytest.raises(UsageError, match=said):
+        with pytest.raises(UsageError, match=message):
             load_target(str(llama_dir), LoadingOptions(adapter=lora_dir, **{way: True}))
 
     def test_a_module_in_memory_is_left_alone(self, lora_dir: Path) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoint directories: what comes out of a good one, and what is said of a bad one."""
+"""Checkpoint directories: what comes out of a good one, and what is message of a bad one."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_tied_weights_are_not_missing(tmp_path: Path, run: Load) -> None:
     assert loaded.model.lm_head.weight is loaded.model.transformer.wte.weight
 
 
-class TestWhatDoesNotMatchIsTold:
+class TestUnmatchedParameters:
     def test_a_missing_norm(self, copy_of_llama: Path, run: Load) -> None:
         without(copy_of_llama, NORM, "model.layers.0.mlp.up_proj.weight")
         loading = run(copy_of_llama).loading
@@ -142,7 +142,7 @@ class TestWhatDoesNotMatchIsTold:
         assert torch.equal(one, again)
         assert not torch.equal(one, other)
 
-    def test_nothing_at_all_that_fits_is_an_error(self, copy_of_llama: Path) -> None:
+    def test_no_matching_tensor_is_an_error(self, copy_of_llama: Path) -> None:
         change(copy_of_llama, hidden_size=64, head_dim=None, intermediate_size=96)
         with pytest.raises(LoadError, match="no tensor of the checkpoint fits LlamaForCausalLM"):
             load_target(str(copy_of_llama))
@@ -165,7 +165,7 @@ class TestRandomInit:
         assert torch.equal(one, again)
         assert not torch.equal(one, other)
 
-    def test_it_is_said(self, llama_dir: Path, run: Load) -> None:
+    def test_the_note_states_the_seed(self, llama_dir: Path, run: Load) -> None:
         loaded = run(llama_dir, random_init=True, dtype="bf16")
         assert loaded.mode == "random-init"
         assert loaded.notes == ("weights are random (seed 0), drawn by the configuration",)
@@ -202,7 +202,7 @@ class TestWeightsOnly:
         assert (alone.class_name, alone.model_type) == (None, None)
         assert len(list(alone.tensors({}))) == len(load_file(copy_of_llama / "model.safetensors"))
 
-    def test_nor_a_quantisation_backend(
+    def test_a_quantisation_backend_is_not_needed(
         self, copy_of_llama: Path, tensors_alone: LoadTensors
     ) -> None:
         change(copy_of_llama, quantization_config={"quant_method": "gptq", "bits": 4})
@@ -212,7 +212,7 @@ class TestWeightsOnly:
 class TestErrors:
     """One clear error each, with the cause and what to do."""
 
-    def said(self, folder: Path) -> str:
+    def read_error(self, folder: Path) -> str:
         with pytest.raises(LoadError) as caught:
             load_target(str(folder))
         assert caught.value.exit_code == 3
@@ -220,86 +220,89 @@ class TestErrors:
         return str(caught.value)
 
     def test_an_empty_directory(self, tmp_path: Path) -> None:
-        assert "is empty" in self.said(tmp_path)
+        assert "is empty" in self.read_error(tmp_path)
 
     def test_a_directory_of_something_else(self, tmp_path: Path) -> None:
         (tmp_path / "notes.txt").touch()
-        assert "is no checkpoint" in self.said(tmp_path)
+        assert "is no checkpoint" in self.read_error(tmp_path)
 
     def test_checkpoints_one_level_down_are_offered(self, tmp_path: Path) -> None:
         (tmp_path / "unet").mkdir()
         (tmp_path / "unet" / "config.json").write_text("{}")
-        assert f"it contains checkpoint directories: {tmp_path / 'unet'}" in self.said(tmp_path)
+        assert f"it contains checkpoint directories: {tmp_path / 'unet'}" in self.read_error(
+            tmp_path
+        )
 
     def test_only_gguf_files(self, tmp_path: Path) -> None:
         (tmp_path / "m-q4.gguf").touch()
-        said = self.said(tmp_path)
-        assert "no transformers weights: m-q4.gguf" in said
-        assert f"pass the file: {tmp_path / 'm-q4.gguf'}" in said
+        message = self.read_error(tmp_path)
+        assert "no transformers weights: m-q4.gguf" in message
+        assert f"pass the file: {tmp_path / 'm-q4.gguf'}" in message
 
     def test_weights_of_another_name(self, copy_of_llama: Path) -> None:
         (copy_of_llama / "model.safetensors").rename(copy_of_llama / "model.fp16.safetensors")
-        assert f"pass the file: {copy_of_llama / 'model.fp16.safetensors'}" in self.said(
+        assert f"pass the file: {copy_of_llama / 'model.fp16.safetensors'}" in self.read_error(
             copy_of_llama
         )
 
     def test_a_configuration_without_weights(self, copy_of_llama: Path) -> None:
         (copy_of_llama / "model.safetensors").unlink()
-        said = self.said(copy_of_llama)
-        assert "a config.json and no weights" in said
-        assert "--random-init" in said
-        assert "--structure-only" in said
+        message = self.read_error(copy_of_llama)
+        assert "a config.json and no weights" in message
+        assert "--random-init" in message
+        assert "--structure-only" in message
 
     def test_weights_without_a_configuration(self, copy_of_llama: Path) -> None:
         (copy_of_llama / "config.json").unlink()
-        said = self.said(copy_of_llama)
-        assert "has no config.json" in said
-        assert "--weights-only" in said
+        message = self.read_error(copy_of_llama)
+        assert "has no config.json" in message
+        assert "--weights-only" in message
 
     def test_a_truncated_file(self, copy_of_llama: Path) -> None:
         path = copy_of_llama / "model.safetensors"
         size = path.stat().st_size
         path.write_bytes(path.read_bytes()[:-1000])
-        assert f"{path} is truncated: {size} bytes expected, {size - 1000} present" in self.said(
-            copy_of_llama
+        assert (
+            f"{path} is truncated: {size} bytes expected, {size - 1000} present"
+            in self.read_error(copy_of_llama)
         )
 
     def test_a_missing_shard(self, llama_dir: Path, tmp_path: Path, run: Load) -> None:
         run(llama_dir).model.save_pretrained(tmp_path, max_shard_size="30KB")
         gone = sorted(tmp_path.glob("*.safetensors"))[1]
         gone.unlink()
-        assert gone.name in self.said(tmp_path)
+        assert gone.name in self.read_error(tmp_path)
 
     def test_an_adapter(self, tmp_path: Path) -> None:
         config = {"peft_type": "LORA", "base_model_name_or_path": "org/base"}
         (tmp_path / "adapter_config.json").write_text(json.dumps(config))
         (tmp_path / "adapter_model.safetensors").touch()
-        said = self.said(tmp_path)
-        assert "an adapter" in said
-        assert "'org/base'" in said
-        assert f"--adapter {tmp_path}" in said
+        message = self.read_error(tmp_path)
+        assert "an adapter" in message
+        assert "'org/base'" in message
+        assert f"--adapter {tmp_path}" in message
 
     def test_an_adapter_that_cannot_be_read(self, tmp_path: Path) -> None:
         (tmp_path / "adapter_config.json").write_text("[]")
-        assert "an adapter" in self.said(tmp_path)
+        assert "an adapter" in self.read_error(tmp_path)
 
     def test_a_quantised_model_without_its_backend(self, copy_of_llama: Path) -> None:
         change(copy_of_llama, quantization_config={"quant_method": "aqlm"})
-        said = self.said(copy_of_llama)
-        assert "quantised (aqlm)" in said
-        assert "--weights-only" in said
+        message = self.read_error(copy_of_llama)
+        assert "quantised (aqlm)" in message
+        assert "--weights-only" in message
 
     def test_an_unknown_model_type(self, copy_of_llama: Path) -> None:
         change(copy_of_llama, model_type="lama", architectures=["LamaModel"])
-        said = self.said(copy_of_llama)
-        assert "does not know model_type 'lama' (similar: llama" in said
+        message = self.read_error(copy_of_llama)
+        assert "does not know model_type 'lama' (similar: llama" in message
 
     def test_neither_model_type_nor_class(self, copy_of_llama: Path) -> None:
         change(copy_of_llama, model_type=None, architectures=None)
-        assert "the model class is unknown" in self.said(copy_of_llama)
+        assert "the model class is unknown" in self.read_error(copy_of_llama)
 
     @pytest.mark.parametrize(
-        ("fields", "said"),
+        ("fields", "message"),
         [
             ({"hidden_size": "abc"}, "hidden_size"),
             ({"hidden_size": -4}, "-4"),
@@ -315,12 +318,12 @@ class TestErrors:
             ({"quantization_config": 4}, "quantization_config"),
         ],
     )
-    def test_a_wrong_field(self, copy_of_llama: Path, fields: dict[str, Any], said: str) -> None:
+    def test_a_wrong_field(self, copy_of_llama: Path, fields: dict[str, Any], message: str) -> None:
         change(copy_of_llama, **fields)
-        assert said in self.said(copy_of_llama)
+        assert message in self.read_error(copy_of_llama)
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "message"),
         [
             ('{"a": 1', "line 1, column 8"),
             ("[1]", "holds a JSON list"),
@@ -328,9 +331,9 @@ class TestErrors:
             ("[" * 100_000, "is not JSON"),
         ],
     )
-    def test_a_broken_configuration(self, copy_of_llama: Path, content: str, said: str) -> None:
+    def test_a_broken_configuration(self, copy_of_llama: Path, content: str, message: str) -> None:
         (copy_of_llama / "config.json").write_text(content)
-        with pytest.raises(LoadError, match=said):
+        with pytest.raises(LoadError, match=message):
             load_target(str(copy_of_llama))
 
     def test_a_binary_configuration(self, copy_of_llama: Path) -> None:
@@ -352,7 +355,7 @@ class TestErrors:
 
 
 class TestTokenizer:
-    def test_it_comes_along(self, llama_dir: Path, run: Load) -> None:
+    def test_the_tokenizer_is_loaded(self, llama_dir: Path, run: Load) -> None:
         tokenizer = run(llama_dir).tokenizer
         assert tokenizer is not None
         assert tokenizer.decode(tokenizer("a b", add_special_tokens=False)["input_ids"]) == "a b"
@@ -364,13 +367,13 @@ class TestTokenizer:
         assert loaded.tokenizer is None
         assert loaded.notes == ()
 
-    def test_a_broken_one_is_said_and_no_error(self, copy_of_llama: Path, run: Load) -> None:
+    def test_a_broken_one_is_noted_and_no_error(self, copy_of_llama: Path, run: Load) -> None:
         (copy_of_llama / "tokenizer.json").write_text("{")
         loaded = run(copy_of_llama)
         assert loaded.tokenizer is None
         assert "the tokenizer cannot be loaded" in loaded.notes[0]
 
-    def test_one_that_transformers_makes_up_is_none(self, tmp_path: Path, run: Load) -> None:
+    def test_one_that_transformers_invents_is_ignored(self, tmp_path: Path, run: Load) -> None:
         sizes = {"embedding_size": 8, "hidden_size": 16, "num_attention_heads": 2, "vocab_size": 20}
         config = transformers.AlbertConfig(**sizes, intermediate_size=16, num_hidden_layers=1)
         transformers.AlbertModel(config).save_pretrained(tmp_path)

@@ -46,7 +46,7 @@ def test_the_base_class_is_found_for_a_file_as_well(copy_of_llama: Path, run: Lo
     assert run(copy_of_llama / "model.safetensors").class_name == "LlamaModel"
 
 
-def test_what_is_missing_in_the_file_is_told(copy_of_llama: Path, run: Load) -> None:
+def test_parameters_missing_in_the_file_are_reported(copy_of_llama: Path, run: Load) -> None:
     stored = load_file(copy_of_llama / "model.safetensors")
     del stored["model.norm.weight"]
     save_file(stored, copy_of_llama / "odd.safetensors")
@@ -54,7 +54,7 @@ def test_what_is_missing_in_the_file_is_told(copy_of_llama: Path, run: Load) -> 
     assert loading.missing == loading.norm_parameters == ("model.norm.weight",)
 
 
-def test_a_bare_file_is_looked_at_alone(tmp_path: Path, tensors_alone: LoadTensors) -> None:
+def test_a_file_without_configuration(tmp_path: Path, tensors_alone: LoadTensors) -> None:
     path = tmp_path / "bare.safetensors"
     save_file({"norm.weight": torch.ones(4, dtype=torch.float16)}, path)
     with pytest.raises(LoadError, match=r"no config\.json beside it") as caught:
@@ -88,14 +88,14 @@ def test_one_shard_says_to_pass_its_directory(llama_dir: Path, tmp_path: Path, r
     assert caught.value.hint == f"pass {tmp_path}"
 
 
-def test_a_file_without_tensors_is_said(tmp_path: Path, tensors_alone: LoadTensors) -> None:
+def test_a_file_without_tensors_is_an_error(tmp_path: Path, tensors_alone: LoadTensors) -> None:
     path = tmp_path / "list.pt"
     torch.save([1, 2], path)
     with pytest.raises(LoadError, match="holds a list and no tensors"):
         list(tensors_alone(path).tensors({}))
 
 
-def test_a_file_that_torch_did_not_write_is_said(
+def test_a_file_that_torch_did_not_write_is_an_error(
     tmp_path: Path, tensors_alone: LoadTensors
 ) -> None:
     path = tmp_path / "noise.bin"

@@ -89,7 +89,7 @@ def test_functions_classes_methods_and_modules_will_do(
     ]
 
 
-def test_a_factory_may_give_inputs_as_well(file: Path, run: Load) -> None:
+def test_a_factory_may_return_inputs_as_well(file: Path, run: Load) -> None:
     inputs = run(f"{file}:with_inputs").author_inputs
     assert inputs is not None
     assert inputs["x"].shape == (1, 3, 4)
@@ -142,7 +142,7 @@ def test_weights_only_gives_the_state_dict(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factory", "said"),
+    ("factory", "message"),
     [
         ("nothing", "has no attribute 'nothing'"),
         ("Net.nothing", "has no attribute 'nothing'"),
@@ -156,13 +156,13 @@ def test_weights_only_gives_the_state_dict(file: Path) -> None:
         ("on_meta", r"norm\.weight is on the meta device"),
     ],
 )
-def test_a_factory_that_will_not_do(file: Path, factory: str, said: str) -> None:
-    with pytest.raises(LoadError, match=said) as caught:
+def test_an_invalid_factory_is_an_error(file: Path, factory: str, message: str) -> None:
+    with pytest.raises(LoadError, match=message) as caught:
         load_target(f"{file}:{factory}")
     assert caught.value.hint
 
 
-def test_what_the_file_has_is_offered(file: Path) -> None:
+def test_callables_of_the_file_are_listed(file: Path) -> None:
     with pytest.raises(LoadError) as caught:
         load_target(f"{file}:nothing")
     assert str(caught.value.hint).startswith(
@@ -188,8 +188,8 @@ def test_random_weights_of_a_factory_are_a_usage_error(file: Path) -> None:
 
 def test_a_live_module_is_left_as_it_is() -> None:
     model = torch.nn.Sequential(torch.nn.Dropout(), torch.nn.Linear(2, 2)).half()
-    runnable = wrap_module(model)
-    assert runnable.model is model
+    loaded = wrap_module(model)
+    assert loaded.model is model
     assert model.training
-    assert runnable.class_name == "Sequential"
-    assert all(not tensor.requires_grad for _, tensor in runnable.tensors({}))
+    assert loaded.class_name == "Sequential"
+    assert all(not tensor.requires_grad for _, tensor in loaded.tensors({}))

@@ -60,33 +60,33 @@ class TestLoading:
         loaded = run(whole)
         assert type(loaded.model) is transformers.LlamaModel  # a GGUF names no class
         expected = original.model.state_dict()
-        found = loaded.model.state_dict()
-        assert found.keys() == expected.keys()
+        actual = loaded.model.state_dict()
+        assert actual.keys() == expected.keys()
         for name in expected:
-            assert torch.equal(found[name], expected[name]), name
+            assert torch.equal(actual[name], expected[name]), name
         assert loaded.loading.missing == ()
 
-    def test_the_vocabulary_comes_along(
+    def test_the_tokenizer_is_loaded(
         self, whole: Path, tokenizer: transformers.PreTrainedTokenizerFast, run: Load
     ) -> None:
-        found = run(whole).tokenizer
-        assert found is not None
+        actual = run(whole).tokenizer
+        assert actual is not None
         text = "The lighthouse keeper"
         assert (
-            found(text, add_special_tokens=False)["input_ids"]
+            actual(text, add_special_tokens=False)["input_ids"]
             == tokenizer(text, add_special_tokens=False)["input_ids"]
         )
 
-    def test_packed_weights_are_unpacked(
+    def test_quantised_weights_are_dequantised(
         self, packed: Path, original: transformers.LlamaForCausalLM, run: Load
     ) -> None:
         loaded = run(packed)
         name = "layers.0.mlp.up_proj.weight"
-        found = loaded.model.state_dict()[name]
+        actual = loaded.model.state_dict()[name]
         expected = original.model.state_dict()[name]
-        assert found.dtype is torch.float32
+        assert actual.dtype is torch.float32
         step = expected.abs().max() / 127
-        assert 0 < (found - expected).abs().max() <= step
+        assert 0 < (actual - expected).abs().max() <= step
         assert any("Q8_0" in note for note in loaded.notes)
 
     def test_nothing_is_printed(
@@ -113,13 +113,13 @@ class TestTensors:
         alone = load_target(str(packed), LoadingOptions(weights_only=True))
         assert isinstance(alone, CheckpointTensors)
         assert alone.model_type == "llama"
-        found = dict(alone.tensors({}))
+        actual = dict(alone.tensors({}))
         reader = gguf.GGUFReader(packed)
-        assert list(found) == [tensor.name for tensor in reader.tensors]
+        assert list(actual) == [tensor.name for tensor in reader.tensors]
         for tensor in reader.tensors:
             values = gguf.quants.dequantize(tensor.data, tensor.tensor_type)
-            assert np.array_equal(found[tensor.name].numpy(), values), tensor.name
-        assert {gguf_name(name) for name in original.state_dict()} == set(found)
+            assert np.array_equal(actual[tensor.name].numpy(), values), tensor.name
+        assert {gguf_name(name) for name in original.state_dict()} == set(actual)
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int32])
     def test_plain_types_are_kept(self, tmp_path: Path, dtype: torch.dtype) -> None:
@@ -136,9 +136,9 @@ class TestTensors:
         writer.write_tensors_to_file()
         writer.close()
         alone = load_target(str(path), LoadingOptions(weights_only=True))
-        ((_, found),) = alone.tensors({})
-        assert found.dtype is dtype
-        assert torch.equal(found, stored)
+        ((_, actual),) = alone.tensors({})
+        assert actual.dtype is dtype
+        assert torch.equal(actual, stored)
 
 
 class TestHeader:
@@ -154,7 +154,9 @@ class TestHeader:
         assert header.architecture_name == "llama"
         assert header.fields["llama.embedding_length"] == 32
 
-    def test_a_cut_file_is_named_with_both_sizes(self, whole: Path, tmp_path: Path) -> None:
+    def test_a_truncated_file_is_reported_with_both_sizes(
+        self, whole: Path, tmp_path: Path
+    ) -> None:
         cut = tmp_path / "cut.gguf"
         size = whole.stat().st_size
         cut.write_bytes(whole.read_bytes()[:-100])
@@ -164,7 +166,7 @@ class TestHeader:
 
     @settings(max_examples=60)
     @given(data=st.data())
-    def test_no_cut_passes(
+    def test_no_truncation_passes(
         self, whole: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
     ) -> None:
         content = whole.read_bytes()
@@ -186,7 +188,7 @@ class TestHeader:
             read_gguf_header(path)
 
     @pytest.mark.parametrize(
-        ("content", "said"),
+        ("content", "message"),
         [
             (b"GGUF" + struct.pack("<IQQ", 3, 0, 0), "so it holds no model"),
             (b"GGUF" + struct.pack("<IQQ", 1, 0, 0), "GGUF version 1"),
@@ -194,10 +196,12 @@ class TestHeader:
             (b"GGUF" + struct.pack("<IQQ", 3, 0, 2**63), "truncated or damaged"),
         ],
     )
-    def test_what_is_no_model_is_said(self, tmp_path: Path, content: bytes, said: str) -> None:
+    def test_a_file_without_model_is_an_error(
+        self, tmp_path: Path, content: bytes, message: str
+    ) -> None:
         path = tmp_path / "odd.gguf"
         path.write_bytes(content)
-        with pytest.raises(LoadError, match=said):
+        with pytest.raises(LoadError, match=message):
             load_target(str(path))
 
     def test_one_part_of_several_is_refused(self, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Checkpoints that want code run: none of it is, and the reason is said."""
+"""Checkpoints that want code run: none of it is, and the reason is message."""
 
 from __future__ import annotations
 

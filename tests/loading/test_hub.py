@@ -55,7 +55,7 @@ def test_a_revision_is_honoured(run: Load) -> None:
 
 
 @pytest.mark.usefixtures("cache")
-def test_without_a_network_it_is_said_at_once() -> None:
+def test_no_network_is_reported_at_once() -> None:
     with pytest.raises(LoadError, match="the hub is unreachable") as caught:
         load_target("org/name")
     assert "pass its directory" in str(caught.value.hint)
@@ -133,7 +133,7 @@ def test_code_is_fetched_only_when_it_may_run(remote: Remote) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "said"),
+    ("error", "message"),
     [
         (errors.RepositoryNotFoundError, "the hub has no model 'org/llama'"),
         (errors.GatedRepoError, "org/llama is gated"),
@@ -142,8 +142,8 @@ def test_code_is_fetched_only_when_it_may_run(remote: Remote) -> None:
         (errors.HfHubHTTPError, "org/llama cannot be downloaded"),
     ],
 )
-def test_what_the_hub_says_is_passed_on(
-    monkeypatch: pytest.MonkeyPatch, error: type[Exception], said: str
+def test_errors_of_the_hub_are_passed_on(
+    monkeypatch: pytest.MonkeyPatch, error: type[Exception], message: str
 ) -> None:
     def refuse(*_: object, **__: object) -> str:
         raised = error.__new__(error)
@@ -151,6 +151,6 @@ def test_what_the_hub_says_is_passed_on(
         raise raised
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", refuse)
-    with pytest.raises(LoadError, match=said) as caught:
+    with pytest.raises(LoadError, match=message) as caught:
         hub.open_hub("org/llama", LoadingOptions(revision="v9"), NoProgress())
     assert caught.value.hint

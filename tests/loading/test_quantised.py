@@ -91,7 +91,7 @@ def test_it_is_traced_like_any_other(llama_dir: Path, copy_of_llama: Path, kind:
     assert KINDS[kind][2] in (report.subject.probe.note or "")
 
 
-def test_what_is_said_to_be_unpacked_is(llama_dir: Path, copy_of_llama: Path, run: Load) -> None:
+def test_weights_noted_as_dequantised_are(llama_dir: Path, copy_of_llama: Path, run: Load) -> None:
     quantise(copy_of_llama, "fp8")
     exact, state = load_file(llama_dir / "model.safetensors"), run(copy_of_llama).model.state_dict()
     assert state.keys() == exact.keys()

@@ -39,7 +39,7 @@ def test_names_shapes_and_dtypes_are_those_of_the_library(whole: Path) -> None:
         }
 
 
-def test_a_cut_file_is_named_with_both_sizes(whole: Path, tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported_with_both_sizes(whole: Path, tmp_path: Path) -> None:
     cut = tmp_path / "cut.safetensors"
     cut.write_bytes(whole.read_bytes()[:-10])
     size = whole.stat().st_size
@@ -52,7 +52,7 @@ def test_a_cut_file_is_named_with_both_sizes(whole: Path, tmp_path: Path) -> Non
 
 @settings(max_examples=60)
 @given(data=st.data())
-def test_no_cut_passes(
+def test_no_truncation_passes(
     whole: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     content = whole.read_bytes()
@@ -81,14 +81,14 @@ def test_bytes_behind_the_end_are_an_error(whole: Path, tmp_path: Path) -> None:
         json.dumps({"a": {"dtype": "F32", "shape": ["x"], "data_offsets": [0, 4]}}).encode(),
     ],
 )
-def test_a_header_that_is_none_is_said(tmp_path: Path, header: bytes) -> None:
+def test_an_invalid_header_is_an_error(tmp_path: Path, header: bytes) -> None:
     path = tmp_path / "odd.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header)
     with pytest.raises(LoadError, match="not a safetensors file"):
         read_safetensors_header(path)
 
 
-def test_another_format_under_the_name_is_said(tmp_path: Path) -> None:
+def test_another_format_under_the_name_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "pickle.safetensors"
     path.write_bytes(b"PK\x03\x04" + b"x" * 100)
     with pytest.raises(LoadError, match="not a safetensors file"):

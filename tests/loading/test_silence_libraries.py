@@ -44,7 +44,7 @@ def state() -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_everything_is_put_back(fails: bool) -> None:
+def test_previous_settings_are_restored(fails: bool) -> None:
     logging.enable_progress_bar()
     logging.set_verbosity_info()
     before = state()

@@ -66,13 +66,13 @@ def test_the_precision_is_as_stated_or_as_asked_for(config_alone: Path, run: Loa
     assert run(config_alone, structure_only=True, dtype="fp16").model.dtype is torch.float16
 
 
-def test_quantised_weights_need_no_backend_and_it_is_said(config_alone: Path, run: Load) -> None:
+def test_quantised_weights_need_no_backend_and_are_noted(config_alone: Path, run: Load) -> None:
     edit(config_alone, quantization_config={"quant_method": "fp8"})
     notes = run(config_alone, structure_only=True).notes
     assert any("quantised (fp8)" in note for note in notes)
 
 
-def test_one_way_at_a_time(config_alone: Path) -> None:
+def test_modes_exclude_each_other(config_alone: Path) -> None:
     with pytest.raises(UsageError, match="random_init and structure_only exclude"):
         load_target(str(config_alone), LoadingOptions(structure_only=True, random_init=True))
 
@@ -87,9 +87,7 @@ class TestAFactory:
         assert all(t.is_meta for t in (*bare.model.parameters(), *bare.model.buffers()))
         assert run(target).model.table.tolist() == [0, 1, 2, 3]
 
-    def test_what_it_gives_beside_the_module_has_no_values_either(
-        self, tmp_path: Path, run: Load
-    ) -> None:
+    def test_inputs_of_the_factory_have_no_values_either(self, tmp_path: Path, run: Load) -> None:
         (tmp_path / "factory.py").write_text(
             FACTORY + "def pair(): return build(), torch.ones(2, 3)"
         )
@@ -122,7 +120,7 @@ class TestNamesAndShapes:
         "ln_f.weight": torch.ones(4, dtype=torch.float16),
     }
 
-    def test_they_are_told_where_there_is_no_configuration(self, tmp_path: Path) -> None:
+    def test_they_are_read_where_there_is_no_configuration(self, tmp_path: Path) -> None:
         save_file(self.TENSORS, tmp_path / "model.safetensors")
         for target in (tmp_path, tmp_path / "model.safetensors"):
             loaded = load_target(str(target), LoadingOptions(structure_only=True))
@@ -136,7 +134,7 @@ class TestNamesAndShapes:
             with pytest.raises(LoadError, match=r"no config\.json"):
                 load_target(str(target), LoadingOptions(structure_only=True))
 
-    def test_what_repeats_is_a_layer_and_what_is_no_bias_may_be_a_gain(self) -> None:
+    def test_repeated_names_are_layers_and_vectors_possible_gains(self) -> None:
         shapes = {name: tuple(t.shape) for name, t in self.TENSORS.items()}
         assert guess_layers(shapes) == {
             "h": "layers: 3; possible gains in each: 1 (ln.weight [4])",
@@ -147,7 +145,7 @@ class TestNamesAndShapes:
         assert guess_layers({"a.weight": (3, 3)}) == {"outside of layers": "possible gains: none"}
 
 
-def test_the_probe_keeps_its_values_until_it_is_run(config_alone: Path, run: Load) -> None:
+def test_inputs_have_values_until_they_are_run(config_alone: Path, run: Load) -> None:
     batches, probe, _ = build_inputs(run(config_alone, structure_only=True), InputOptions())
     assert probe.kind == "random-ids"
     assert probe.tokens == sum(map(len, batches[0].ids))

@@ -93,7 +93,7 @@ def test_an_index_says_to_pass_its_directory(tmp_path: Path) -> None:
     assert caught.value.hint == f"pass {tmp_path}"
 
 
-def test_an_unknown_file_type_is_said(tmp_path: Path) -> None:
+def test_an_unknown_file_type_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "weights.h5").write_bytes(b"\x89HDF")
     with pytest.raises(LoadError, match=r"unknown type \(\.h5\)"):
         parse_target(str(tmp_path / "weights.h5"))

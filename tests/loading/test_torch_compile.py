@@ -15,17 +15,17 @@ def test_a_plain_model_is_left_alone() -> None:
     assert unwrap_compiled(model) == (model, ())
 
 
-def test_a_wrapper_is_taken_off_and_said() -> None:
+def test_a_wrapper_is_removed_and_noted() -> None:
     model = nn.Sequential(nn.Linear(2, 2))
     original, notes = unwrap_compiled(torch.compile(model))
     assert original is model
     assert len(notes) == 1 and "torch.compile" in notes[0]
-    runnable = wrap_module(torch.compile(model))
-    assert runnable.model is model
-    assert (runnable.class_name, runnable.notes) == ("Sequential", notes)
+    loaded = wrap_module(torch.compile(model))
+    assert loaded.model is model
+    assert (loaded.class_name, loaded.notes) == ("Sequential", notes)
 
 
-def test_compiled_parts_are_said() -> None:
+def test_compiled_parts_are_noted() -> None:
     model = nn.Sequential(nn.Linear(2, 2), torch.compile(nn.Linear(2, 2)))
     assert unwrap_compiled(model)[0] is model
     assert len(unwrap_compiled(model)[1]) == 1
@@ -34,8 +34,8 @@ def test_compiled_parts_are_said() -> None:
     assert len(unwrap_compiled(in_place)[1]) == 1
 
 
-def test_own_tensors_are_those_of_the_state_dict() -> None:
+def test_module_state_is_the_state_dict() -> None:
     model = nn.BatchNorm1d(3)
-    found = dict(iterate_module_state(model))
-    assert found.keys() == model.state_dict().keys()
-    assert all(torch.equal(found[name], value) for name, value in model.state_dict().items())
+    actual = dict(iterate_module_state(model))
+    assert actual.keys() == model.state_dict().keys()
+    assert all(torch.equal(actual[name], value) for name, value in model.state_dict().items())

@@ -39,21 +39,21 @@ def outcome(target: object, *, opened: bool = False) -> str:
 @pytest.mark.parametrize(
     "target", ["./nowhere", "org/not-in-the-cache", "gone.py:build", "x.gguf", "model.h5/"]
 )
-def test_what_is_not_there_is_refused_at_once(target: str) -> None:
-    said = outcome(target)
-    assert "refused:" in said
-    assert "heavy: []" in said
+def test_a_missing_target_is_refused_without_torch(target: str) -> None:
+    message = outcome(target)
+    assert "refused:" in message
+    assert "heavy: []" in message
 
 
-def test_a_cut_file_is_refused_at_once(copy_of_llama: Path) -> None:
+def test_a_truncated_file_is_refused_without_torch(copy_of_llama: Path) -> None:
     path = copy_of_llama / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
-    said = outcome(copy_of_llama)
-    assert "is truncated" in said
-    assert "heavy: []" in said
+    message = outcome(copy_of_llama)
+    assert "is truncated" in message
+    assert "heavy: []" in message
 
 
-def test_opening_a_good_directory_needs_neither(llama_dir: Path) -> None:
+def test_opening_a_directory_needs_no_torch(llama_dir: Path) -> None:
     assert outcome(llama_dir, opened=True) == "heavy: []\n"
 
 

@@ -54,13 +54,13 @@ def test_a_shard_elsewhere_is_not_followed(tmp_path: Path, place: object) -> Non
 
 
 @pytest.mark.parametrize("places", [None, {}, [], "x"])
-def test_an_index_without_a_map_is_said(tmp_path: Path, places: object) -> None:
+def test_an_index_without_a_map_is_an_error(tmp_path: Path, places: object) -> None:
     with pytest.raises(LoadError, match="no weight_map"):
         list_shards(index_of(tmp_path, places))
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"", r"is empty \(0 bytes\)"),
         (b"version https://git-lfs.github.com/spec/v1\noid sha256:ab\nsize 5340\n", "size 5340"),
@@ -68,16 +68,18 @@ def test_an_index_without_a_map_is_said(tmp_path: Path, places: object) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin"])
-def test_what_is_no_weights_is_said(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_file_without_weights_is_an_error(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
     (tmp_path / name).write_bytes(content)
     weights = find_weight_files(tmp_path)
     assert weights is not None
-    with pytest.raises(LoadError, match=said) as caught:
+    with pytest.raises(LoadError, match=message) as caught:
         weights.check()
     assert name in caught.value.what
 
 
-def test_a_cut_archive_is_named(tmp_path: Path) -> None:
+def test_a_truncated_archive_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "pytorch_model.bin"
     torch.save({"a": torch.ones(1000)}, path)
     path.write_bytes(path.read_bytes()[:-500])
@@ -87,7 +89,7 @@ def test_a_cut_archive_is_named(tmp_path: Path) -> None:
         weights.check()
 
 
-def test_whole_files_pass(tmp_path: Path) -> None:
+def test_complete_files_pass(tmp_path: Path) -> None:
     save_file({"a": torch.ones(3)}, tmp_path / "model.safetensors")
     weights = find_weight_files(tmp_path)
     assert weights is not None
