@@ -1,4 +1,4 @@
-"""What the rules say of the evidence."""
+"""Findings of the rules."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FailOn = Literal["error", "warning", "info", "never"]
 
 @record
 class Finding:
-    """A defect: what, where, how bad, how sure, and what to do."""
+    """A defect: what and where it is, its severity, the confidence, and advice."""
 
     code: str
     name: str
     severity: Severity
     confidence: Confidence
     ids: tuple[str, ...]
-    """The sites (norms, adds, stacks, parameters) that it is about, worst first."""
+    """Ids of the sites (norms, adds, stacks, parameters) concerned, worst first."""
     message: str
     value: float | None
     threshold: float | None
@@ -34,7 +34,7 @@ class Finding:
 
 @record
 class SkippedRule:
-    """A rule that could not judge, and why: never a silent pass."""
+    """A rule that was skipped because evidence is missing, and why."""
 
     code: str
     name: str
@@ -43,9 +43,9 @@ class SkippedRule:
 
 @record
 class Judgement:
-    """The outcome of all selected rules on one body of evidence."""
+    """The outcome of all selected rules for one target."""
 
     findings: tuple[Finding, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
     passed: tuple[str, ...] = ()
-    """Codes of the rules that looked and found nothing."""
+    """Codes of the rules that ran without a finding."""

@@ -1,4 +1,4 @@
-"""Writing a file whole or not at all."""
+"""Write a file atomically."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from normdiag.errors import UsageError
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write `text` as UTF-8 beside `path`, then put it in its place in one step.
+    """Write `text` as UTF-8 to a temporary file, then rename it to `path`.
 
-    Whatever interrupts the write (a full disk, Ctrl-C), `path` holds either its old content or all
-    of the new one. A symbolic link is followed and what is not a regular file (/dev/stdout, a
-    pipe) is written to directly, since replacing either would destroy it. Raises UsageError where
-    nothing can be written there.
+    After an interruption (full disk, Ctrl-C) `path` holds either its old content or all of the new
+    one. Symbolic links are followed, and anything but a regular file (/dev/stdout, a pipe) is
+    written directly, since a rename would replace it. Raises UsageError where the file cannot be
+    written.
     """
     try:
         if path.exists() and not path.is_file():

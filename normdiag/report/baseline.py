@@ -1,7 +1,7 @@
-"""Findings beside those of an earlier report: what is new, worse, known, gone.
+"""Compare findings with those of an earlier report: new, worse, known, gone.
 
-Findings are matched by code and ids. One that covers other ids than before is matched with the
-finding of its code that shares most of them; it is worse where ids have been added.
+Findings are matched by code and ids, or else by code and the largest overlap of ids; a finding is
+worse where ids were added.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from normdiag.findings import SEVERITIES, Finding
+from normdiag.number_text import format_number
 from normdiag.report.check import FindingState
 
 MARGIN = 0.1
-"""A value is worse where it is past the old one by more than this share of it."""
+"""A value is worse where it exceeds the old one by more than this share."""
 
 
 class StateReason(NamedTuple):
-    """What became of a finding, and how that is seen."""
+    """The state of a finding relative to the baseline, and the reason."""
 
     state: FindingState
     why: str
 
 
 class FindingMatches(NamedTuple):
-    """A change for each finding of now, in order, and the findings that are no more."""
+    """One state per current finding, in order, and the earlier findings without a match."""
 
     changes: tuple[StateReason, ...]
     gone: tuple[Finding, ...]
@@ -34,66 +35,66 @@ class FindingMatches(NamedTuple):
 def match_findings(
     now: Iterable[Finding], before: Iterable[Finding], margin: float, *, name: str = "the baseline"
 ) -> FindingMatches:
-    """Match the findings `now` with those `before`, each of which is used once.
+    """Match the findings `now` one to one with those `before`.
 
-    `name` is what the reasons call the report of before.
+    `name` denotes the earlier report in the reasons.
     """
-    now, left = list(now), list(before)
+    now, remaining = list(now), list(before)
     matches: dict[int, Finding] = {}
-    # Those with the same ids first, so that a wider finding does not take them.
-    for like in (_find_same, _find_most_similar):
+    # Exact matches first, so that a finding with more ids cannot claim them.
+    for find in (_find_same, _find_most_similar):
         for place, finding in enumerate(now):
-            old = None if place in matches else like(finding, left)
+            old = None if place in matches else find(finding, remaining)
             if old is not None:
-                left.remove(old)
+                remaining.remove(old)
                 matches[place] = old
     changes = (
         _classify_finding(finding, matches.get(place), margin, name)
         for place, finding in enumerate(now)
     )
-    return FindingMatches(tuple(changes), tuple(left))
+    return FindingMatches(tuple(changes), tuple(remaining))
 
 
-def _find_same(finding: Finding, left: list[Finding]) -> Finding | None:
+def _find_same(finding: Finding, remaining: list[Finding]) -> Finding | None:
     key = finding.code, set(finding.ids)
-    return next((old for old in left if (old.code, set(old.ids)) == key), None)
+    return next((old for old in remaining if (old.code, set(old.ids)) == key), None)
 
 
-def _find_most_similar(finding: Finding, left: list[Finding]) -> Finding | None:
-    """The finding of the same code that shares most ids; none where it shares no id."""
+def _find_most_similar(finding: Finding, remaining: list[Finding]) -> Finding | None:
+    """Find the finding of the same code with the largest overlap of ids; None without any."""
     ids = set(finding.ids)
 
-    def likeness(old: Finding) -> float:
+    def id_overlap(old: Finding) -> float:
         return len(ids & set(old.ids)) / max(len(ids | set(old.ids)), 1)
 
-    of_code = [old for old in left if old.code == finding.code]
-    best = max(of_code, key=likeness, default=None)
-    return best if best is not None and likeness(best) > 0 else None
+    of_code = [old for old in remaining if old.code == finding.code]
+    best = max(of_code, key=id_overlap, default=None)
+    return best if best is not None and id_overlap(best) > 0 else None
 
 
 def _classify_finding(now: Finding, old: Finding | None, margin: float, name: str) -> StateReason:
     if old is None:
-        return StateReason("new", f"{name} does not have it")
+        return StateReason("new", f"not in {name}")
     if SEVERITIES.index(now.severity) > SEVERITIES.index(old.severity):
-        return StateReason("worse", f"it was of severity {old.severity}")
+        return StateReason("worse", f"its severity was {old.severity}")
     added = [id for id in now.ids if id not in old.ids]
     if added:
         more = f" and {len(added) - 1} more" if len(added) > 1 else ""
-        return StateReason("worse", f"{name} has it, but not at {added[0]}{more}")
+        return StateReason("worse", f"in {name}, but not at {added[0]}{more}")
     if now.value is None or old.value is None:
-        return StateReason("known", f"{name} has it")
-    was = f"it was {old.value:.4g}"
+        return StateReason("known", f"in {name}")
+    before = f"its value was {format_number(old.value)}"
     if _is_worse(now, old.value, margin):
         return StateReason(
-            "worse", f"{was}; {now.value:.4g} is past that by more than {margin:.0%}"
+            "worse", f"{before}; {format_number(now.value)} is worse by more than {margin:.0%}"
         )
-    return StateReason("known", was)
+    return StateReason("known", before)
 
 
 def _is_worse(now: Finding, old: float, margin: float) -> bool:
-    """Is the value worse by more than `margin`? Bad is the side of the threshold that it is on.
+    """Whether the value is worse by more than `margin`, in the direction away from the threshold.
 
-    A value without a threshold is taken for a count or a size: more is worse.
+    A value without a threshold counts as worse where it is larger.
     """
     assert now.value is not None
     if math.isnan(now.value) or math.isnan(old):

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from normdiag.number_text import format_number, format_setting
 from normdiag.report.check import BoundStatus
 from normdiag.report.paths import NumberPath, PathValue, worst_value
 from normdiag.report.report import Report
@@ -16,7 +17,7 @@ Side = Literal["max", "min"]
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The worst of the numbers that `path` leads to must be at most (at least) `limit`."""
+    """All numbers at `path` must be at most (at least) `limit`."""
 
     path: NumberPath
     side: Side
@@ -24,46 +25,46 @@ class Bound:
 
 
 def evaluate_bounds(bounds: Iterable[Bound], report: Report) -> tuple[BoundStatus, ...]:
-    """Hold the numbers of `report` against `bounds`.
+    """Compare the numbers of `report` with `bounds`.
 
-    What is no number (NaN) is past every bound. A bound on what was not measured is unknown, not
-    kept.
+    NaN violates every bound. A bound on a quantity that was not measured is "unknown".
     """
     return tuple(_evaluate_bound(bound, report) for bound in bounds)
 
 
 def _evaluate_bound(bound: Bound, report: Report) -> BoundStatus:
     values = bound.path.read_values(report)
-    found = worst_value(values, bound.side)
-    absent = sum(value.number is None for value in values)
-    state, why = _bound_state(bound, values, found, absent)
+    worst = worst_value(values, bound.side)
+    unmeasured = sum(value.number is None for value in values)
+    state, why = _bound_state(bound, values, worst, unmeasured)
     return BoundStatus(
         path=bound.path.text,
         bound=bound.side,
         limit=bound.limit,
-        value=None if found is None else found.number,
-        location=None if found is None else found.location,
-        unmeasured=absent,
+        value=None if worst is None else worst.number,
+        location=None if worst is None else worst.location,
+        unmeasured=unmeasured,
         state=state,
         why=why,
     )
 
 
 def _bound_state(
-    bound: Bound, values: tuple[PathValue, ...], found: PathValue | None, absent: int
+    bound: Bound, values: tuple[PathValue, ...], worst: PathValue | None, unmeasured: int
 ) -> tuple[Literal["kept", "broken", "unknown"], str]:
-    if found is None or found.number is None:
+    if worst is None or worst.number is None:
         near = [id for value in values for id in value.near]
-        there = f"there are {', '.join(near)}" if near else "it was not measured"
+        reason = f"similar ids: {', '.join(near)}" if near else "it was not measured"
         return (
             "unknown",
-            f"{values[0].location if values else bound.path.text} is not there: {there}",
+            f"{values[0].location if values else bound.path.text} is missing: {reason}",
         )
     most = "most" if bound.side == "max" else "least"
-    said = f"{found.location} is {found.number:.4g} and must be at {most} {bound.limit:.4g}"
-    if absent:
-        said += f"; {absent} of {len(values)} were not measured"
-    return ("broken" if _is_violated(bound, found.number) else "kept"), said
+    limit = f"at {most} {format_setting(bound.limit)}"
+    message = f"{worst.location} is {format_number(worst.number)} and must be {limit}"
+    if unmeasured:
+        message += f"; {unmeasured} of {len(values)} were not measured"
+    return ("broken" if _is_violated(bound, worst.number) else "kept"), message
 
 
 def _is_violated(bound: Bound, number: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a check came to: which findings fail it beside a baseline, and which bounds were broken."""
+"""The outcome of a check: findings relative to a baseline, and bounds."""
 
 from __future__ import annotations
 
@@ -12,57 +12,57 @@ FindingState = Literal["new", "worse", "known"]
 
 @record
 class FindingStatus:
-    """One finding of the report, in the order of `findings`, beside the baseline."""
+    """The state of one finding relative to the baseline, in the order of `findings`."""
 
     code: str
     ids: tuple[str, ...]
     state: FindingState
     """"new" throughout where there is no baseline."""
     why: str
-    """What the state was concluded from."""
+    """The reason for the state."""
     fails: bool
-    """It is new or worse, and as severe as `fail_on`."""
+    """Whether it is new or worse and at least as severe as `fail_on`."""
 
 
 @record
 class BoundStatus:
-    """A number of the report that had to stay within a bound."""
+    """The outcome of one bound on numbers of the report."""
 
     path: str
-    """As it was given, such as "measurements.growth.total"."""
+    """As given by the user, such as "measurements.growth.total"."""
     bound: Literal["max", "min"]
     limit: float
     value: float | None
-    """The worst of the values that the path leads to; null where none was measured."""
+    """The worst value at the path; null where none was measured."""
     location: str | None
-    """The path of that value, with the ids that it crosses in brackets."""
+    """The path of that value with ids in brackets."""
     unmeasured: int
-    """How many values that the path leads to were not measured."""
+    """Number of values at the path that were not measured."""
     state: Literal["kept", "broken", "unknown"]
     why: str
 
 
 @record
 class IgnoredRule:
-    """Rules that were left out, and why."""
+    """A rule selector that was ignored, and why."""
 
     selector: str
     reason: str
-    """"" where none was given."""
+    """Empty where none was given."""
 
 
 @record
 class Baseline:
-    """The report that the findings were compared with, judged by the rules of now."""
+    """The report that findings were compared with, judged by the current rules."""
 
     path: str
     target: str
     margin: float
-    """A value is worse where it is past the old one by more than this share of it."""
+    """A value is worse where it exceeds the old one by more than this share."""
     gone: tuple[Finding, ...]
-    """Findings of the baseline that are no more."""
+    """Findings of the baseline without a current match."""
     note: str | None = None
-    """What makes the comparison doubtful."""
+    """Why the two reports may not be comparable."""
 
 
 @record
@@ -70,7 +70,7 @@ class Check:
     """The outcome of `normdiag check` on one report."""
 
     exit_code: int
-    """0 passed, 1 failed, 4 what had to be known is not."""
+    """0 passed, 1 failed, 4 incomplete evidence."""
     fail_on: FailOn
     require_complete: bool
     finding_statuses: tuple[FindingStatus, ...]
@@ -78,4 +78,4 @@ class Check:
     bounds: tuple[BoundStatus, ...] = ()
     ignored: tuple[IgnoredRule, ...] = ()
     missing_evidence: tuple[str, ...] = ()
-    """What was not judged or not measured, and why."""
+    """Rules and measurements that were skipped, and why."""

@@ -1,4 +1,4 @@
-"""The gate: does what was found, or a number, or what is missing fail the check?"""
+"""The gate: whether findings, bounds or missing evidence fail the check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from normdiag.report.report import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """What must hold."""
+    """The conditions of a check."""
 
     fail_on: FailOn = "error"
     require_complete: bool = False
@@ -30,7 +30,7 @@ def gate_exit_code(report: Report, fail_on: FailOn) -> ExitCode:
 
 
 def missing_evidence(report: Report) -> tuple[str, ...]:
-    """What was not judged and what was not measured, with the reasons."""
+    """List skipped rules and measurements with their reasons."""
     rules = [f"{skip.code}: {skip.why}" for skip in report.rules.skipped]
     return (*rules, *(f"{skipped.what}: {skipped.why}" for skipped in report.coverage.skipped))
 
@@ -38,14 +38,14 @@ def missing_evidence(report: Report) -> tuple[str, ...]:
 def check_report(
     report: Report, gate: Gate, before: Report | None = None, origin: str = ""
 ) -> Report:
-    """`report` with the outcome of the gate in it.
+    """Add the outcome of the gate to `report`.
 
-    `before` is the baseline, judged by the same rules, read from `origin`; findings that it has
-    too do not fail, unless they are worse.
+    `before` is the baseline from `origin`, judged by the same rules; findings that it contains do
+    not fail unless they are worse.
     """
-    found = report.findings
-    matched = baseline.match_findings(found, before.findings if before else (), gate.margin)
-    standings = tuple(
+    findings = report.findings
+    matches = baseline.match_findings(findings, before.findings if before else (), gate.margin)
+    statuses = tuple(
         FindingStatus(
             code=finding.code,
             ids=finding.ids,
@@ -53,14 +53,14 @@ def check_report(
             why=_state_reason(finding, change, before) if before else "",
             fails=change.state != "known" and _reaches_severity(finding, gate.fail_on),
         )
-        for finding, change in zip(found, matched.changes, strict=True)
+        for finding, change in zip(findings, matches.changes, strict=True)
     )
     check = Check(
         exit_code=ExitCode.PASSED,
         fail_on=gate.fail_on,
         require_complete=gate.require_complete,
-        finding_statuses=standings,
-        baseline=_describe_baseline(report, before, origin, gate, matched.gone) if before else None,
+        finding_statuses=statuses,
+        baseline=_describe_baseline(report, before, origin, gate, matches.gone) if before else None,
         bounds=bounds.evaluate_bounds(gate.bounds, report),
         ignored=gate.ignored,
         missing_evidence=missing_evidence(report),
@@ -77,7 +77,7 @@ def _reaches_severity(finding: Finding, fail_on: FailOn) -> bool:
 def _state_reason(finding: Finding, change: baseline.StateReason, before: Report) -> str:
     unjudged = [skip.why for skip in before.rules.skipped if skip.code == finding.code]
     if change.state == "new" and unjudged:
-        return f"the baseline could not be judged by this rule: {unjudged[0]}"
+        return f"this rule was skipped for the baseline: {unjudged[0]}"
     return change.why
 
 
@@ -90,20 +90,20 @@ def _describe_baseline(
         target=before.subject.target,
         margin=gate.margin,
         gone=tuple(gone),
-        note=f"doubtful: {doubts}" if doubts else None,
+        note=f"not comparable: {doubts}" if doubts else None,
     )
 
 
 def _comparability_doubts(report: Report, before: Report) -> Iterator[str]:
-    """What makes numbers of the two reports hard to compare."""
+    """Yield reasons why the two reports may not be comparable."""
     here, there = _site_ids(report), _site_ids(before)
     if here and here.isdisjoint(there):
-        yield "the baseline has none of this model's norms and adds (is it of another one?)"
+        yield "the baseline has no norm or add id in common with this report (another model?)"
     now, then = report.subject, before.subject
     if now.dtype != then.dtype:
-        yield f"the baseline was run in {then.dtype}, this in {now.dtype}"
+        yield f"the baseline was run in {then.dtype}, this report in {now.dtype}"
     if not inputs.are_same_inputs(now.probe, then.probe):
-        yield "the baseline was made with other inputs"
+        yield "the baseline was run on other inputs"
 
 
 def _site_ids(report: Report) -> set[str]:
@@ -112,11 +112,13 @@ def _site_ids(report: Report) -> set[str]:
 
 
 def _exit_code(check: Check) -> int:
-    """A fact that fails goes before one that is not known."""
+    """A failure takes precedence over missing evidence."""
     states = {bounded.state for bounded in check.bounds}
-    if "broken" in states or any(standing.fails for standing in check.finding_statuses):
+    if "broken" in states or any(status.fails for status in check.finding_statuses):
         return ExitCode.GATE_FAILED
-    absent = any(bounded.unmeasured for bounded in check.bounds)
-    if "unknown" in states or (check.require_complete and (check.missing_evidence or absent)):
+    is_unmeasured = any(bounded.unmeasured for bounded in check.bounds)
+    if "unknown" in states or (
+        check.require_complete and (check.missing_evidence or is_unmeasured)
+    ):
         return ExitCode.INCOMPLETE
     return ExitCode.PASSED

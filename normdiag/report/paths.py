@@ -34,28 +34,28 @@ class PathStep:
 
 @dataclass(frozen=True, slots=True)
 class PathValue:
-    """A number that a path leads to; None where it was not measured."""
+    """A number at a path; None where it was not measured."""
 
     location: str
     number: float | None
     near: tuple[str, ...] = ()
-    """Where an id in brackets is not there: those that come nearest."""
+    """Similar ids, where an id in brackets does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class NumberPath:
-    """A path that leads to numbers in every report, as far as types can tell."""
+    """A path to numbers of a report, checked against the types."""
 
     text: str
     steps: tuple[PathStep, ...]
 
     def read_values(self, report: Report) -> tuple[PathValue, ...]:
-        """What it leads to in `report`; none where nothing was measured there."""
+        """Read the numbers at this path; empty where nothing was measured."""
         return tuple(_follow_steps(report, "", self.steps))
 
 
 def parse_path(text: str) -> NumberPath:
-    """The path in `text`, checked against the types of a report.
+    """Parse a path and check it against the types of a report.
 
     Raises UsageError, naming the nearest keys: no such key, an id where there are none, or a path
     that does not end at numbers.
@@ -66,8 +66,8 @@ def parse_path(text: str) -> NumberPath:
         match = _STEP.match(text, position)
         if match is None:
             raise UsageError(
-                f"{text!r} is no path into a report: it cannot be read from {text[position:]!r} on",
-                "write keys with dots between, an id in brackets: "
+                f"{text!r} is not a path into a report: invalid from {text[position:]!r} on",
+                "separate keys by dots and put an id in brackets: "
                 "measurements.growth[model.layers].total",
             )
         steps.append(PathStep(match["key"], match["id"]))
@@ -76,12 +76,12 @@ def parse_path(text: str) -> NumberPath:
     for place, step in enumerate(steps):
         kind = _field_type(kind, step, text, ".".join(each.key for each in steps[:place]))
     if not _is_number(kind):
-        raise UsageError(f"{text} is no number", _suggest_paths(text, kind))
+        raise UsageError(f"{text} is not a number", _suggest_paths(text, kind))
     return NumberPath(text, tuple(steps))
 
 
 def _field_type(kind: Any, step: PathStep, text: str, before: str) -> Any:
-    """The type that `step` leads to from `kind`; that of the entries where it holds several."""
+    """The type of field `step` of `kind`; the entry type of a dict or list."""
     fields = _field_types(kind)
     if step.key not in fields:
         below = [
@@ -90,21 +90,21 @@ def _field_type(kind: Any, step: PathStep, text: str, before: str) -> Any:
         near = below or get_close_matches(step.key, fields, n=3, cutoff=0.5) or list(fields)
         where = before or "the report"
         raise UsageError(
-            f"{text!r} leads nowhere: {where} has no {step.key!r}",
+            f"{text!r} is not a path into a report: {where} has no {step.key!r}",
             f"{where} has {', '.join(near)}; an id goes in brackets"
             if near
-            else f"{where} ends it",
+            else f"{where} has no fields",
         )
     inner = _entry_type(fields[step.key])
     if inner is None and step.id is not None:
         raise UsageError(
-            f"{text!r} leads nowhere: {step.key} has no ids, so no [{step.id}]", "drop the brackets"
+            f"{text!r} is not a path into a report: {step.key} has no ids", "remove the brackets"
         )
     return fields[step.key] if inner is None else inner
 
 
 def _field_types(kind: Any) -> dict[str, Any]:
-    """JSON key -> type, without None; empty for what is no record."""
+    """Map JSON keys to types without None; empty where `kind` is not a record."""
     if not (isinstance(kind, type) and is_dataclass(kind)):
         return {}
     return {name.rstrip("_"): _without_none(hint) for name, hint in get_type_hints(kind).items()}
@@ -119,7 +119,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def _entry_type(kind: Any) -> Any:
-    """The type of the entries of a dict or a list; None for what is neither."""
+    """The entry type of a dict or list; None for other types."""
     if get_origin(kind) is dict:
         return _without_none(get_args(kind)[1])
     return _without_none(get_args(kind)[0]) if get_origin(kind) is tuple else None
@@ -161,7 +161,7 @@ def _follow_steps(value: Any, at: str, steps: tuple[PathStep, ...]) -> Iterator[
 def _follow_entries(
     value: Any, at: str, id: str | None, rest: tuple[PathStep, ...]
 ) -> Iterator[PathValue]:
-    """Go on in each entry of a dict or a list, or the one called `id`; in another value itself."""
+    """Follow the path in each entry of a dict or list, or only in entry `id`."""
     if not isinstance(value, Mapping | tuple):
         yield from _follow_steps(value, at, rest)
         return
@@ -176,13 +176,13 @@ def _follow_entries(
 
 
 def _iterate_entries(values: tuple[Any, ...]) -> Iterator[tuple[str, Any]]:
-    """The entries of a list by their ids; by their places where they have none."""
+    """Yield the entries of a list by id, or by position where they have none."""
     for place, value in enumerate(values):
         yield getattr(value, "id", str(place)), value
 
 
 def worst_value(values: tuple[PathValue, ...], bound: Literal["max", "min"]) -> PathValue | None:
-    """The value most past a bound, NaN before all others; None where none was measured."""
+    """The value that exceeds a bound most, NaN first; None where none was measured."""
     sign = 1.0 if bound == "max" else -1.0
     known = [(value.number, value) for value in values if value.number is not None]
     if not known:

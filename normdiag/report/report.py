@@ -1,4 +1,4 @@
-"""The report: all that was seen of one target, and what the rules say of it."""
+"""The report: the evidence of one target and the findings of the rules."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from normdiag.report.check import Check
 
 @record
 class RuleOutcomes:
-    """Which rules looked and found nothing, and which could not look."""
+    """Rules that passed and rules that were skipped."""
 
     passed: tuple[str, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
@@ -27,7 +27,7 @@ class RuleOutcomes:
 
 @record
 class Report:
-    """One target, seen once and judged once. Saved, sent, loaded and rendered without torch."""
+    """Evidence and findings of one target. Saved, loaded and rendered without torch."""
 
     schema_version: str = v1.VERSION
     subject: Subject
@@ -37,13 +37,13 @@ class Report:
     findings: tuple[Finding, ...]
     rules: RuleOutcomes
     trace: tuple[TokenTrace, ...] | None = None
-    """Token by site; null where `trace` was not asked for."""
+    """Token by site; null where it was not requested."""
     check: Check | None = None
-    """The outcome of the gate; null where it was not `check` that made the report."""
+    """The outcome of the gate; null unless `check` wrote the report."""
 
     @classmethod
     def from_evidence(cls, evidence: Evidence, judgement: Judgement) -> Report:
-        """Put what was seen and what the rules say of it into one report."""
+        """Combine evidence and judgement into one report."""
         return cls(
             subject=evidence.subject,
             architecture=evidence.architecture,
@@ -55,7 +55,7 @@ class Report:
         )
 
     def to_evidence(self) -> Evidence:
-        """Return the evidence alone, for judging again."""
+        """Return the evidence, for judging it again."""
         return Evidence(
             subject=self.subject,
             architecture=self.architecture,

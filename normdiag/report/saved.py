@@ -1,4 +1,4 @@
-"""Reading what normdiag has saved: one report, several, or a comparison."""
+"""Read saved documents: a report, a series of reports, or a comparison."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from normdiag.report.series import Series
 
 
 def load_saved(path: str | Path) -> Report | Series | Comparison:
-    """Read any of them.
+    """Read a report, a series or a comparison.
 
-    Raises ReportError where the file cannot be read, is none of them, is damaged, or was written in
-    a newer major version of the format.
+    Raises ReportError where the file cannot be read, is not one of them, is damaged, or has a newer
+    major version of the format.
     """
     origin = repr(str(path))
-    found = v1.parse_document(_read_text(path), origin)
-    if "headline" in found:
-        return v1.read_record(found, Comparison, origin)
-    if "reports" in found:
-        return v1.read_record(found, Series, origin)
-    return v1.read_record(found, Report, origin)
+    document = v1.parse_document(_read_text(path), origin)
+    if "headline" in document:
+        return v1.read_record(document, Comparison, origin)
+    if "reports" in document:
+        return v1.read_record(document, Series, origin)
+    return v1.read_record(document, Report, origin)
 
 
 def load_reports(path: str | Path) -> Report | Series:
@@ -32,7 +32,7 @@ def load_reports(path: str | Path) -> Report | Series:
     if isinstance(saved, Comparison):
         raise ReportError(
             f"{str(path)!r} holds a comparison, not a report",
-            "`normdiag render` shows it; give the report of one of the two",
+            "use `normdiag render` to show it, or give the report of one model",
         )
     return saved
 
@@ -40,7 +40,7 @@ def load_reports(path: str | Path) -> Report | Series:
 def load_report(path: str | Path) -> Report:
     """Read the report of one target.
 
-    Raises ReportError as `load` does, and for a file that holds something else.
+    Raises ReportError as `load_saved` does, and for other documents.
     """
     saved = load_reports(path)
     if isinstance(saved, Series):

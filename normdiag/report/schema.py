@@ -1,6 +1,6 @@
-"""The JSON Schema of wire format 1, made from the records and their docstrings.
+"""The JSON Schema of wire format 1, generated from the records and their docstrings.
 
-The schemas that are promised are the committed files; tests compare them with what is made here.
+The committed files are the contract; `docs/generate.py` writes and checks them.
 """
 
 from __future__ import annotations
@@ -22,39 +22,39 @@ from normdiag.report.series import Series
 
 REPORT_SCHEMA = Path(__file__).parent / "schemas" / "report-v1.schema.json"
 SERIES_SCHEMA = REPORT_SCHEMA.with_name("series-v1.schema.json")
-"""Of several reports in one document; it refers to the file above."""
+"""The schema of a series; it refers to the file above."""
 COMPARISON_SCHEMA = REPORT_SCHEMA.with_name("comparison-v1.schema.json")
 
 
 def generate_report_schema() -> str:
-    """Make the schema from the records. Needs their source code, for the docstrings of fields."""
+    """Generate the schema of a report. Needs the source code, for the docstrings of fields."""
     return _format_schema(
         _build_schema(Report, "normdiag report, schema version 1", _SchemaGenerator)
     )
 
 
 def generate_series_schema() -> str:
-    """Make the schema of a series, in which the report is a reference to its own schema."""
-    made = _build_schema(
+    """Generate the schema of a series, which refers to that of the report."""
+    document = _build_schema(
         Series, "normdiag series of reports, schema version 1", _SeriesSchemaGenerator
     )
-    made["$defs"][Report.__name__] = {"$ref": REPORT_SCHEMA.name}
-    return _format_schema(made)
+    document["$defs"][Report.__name__] = {"$ref": REPORT_SCHEMA.name}
+    return _format_schema(document)
 
 
 def generate_comparison_schema() -> str:
-    """Make the schema of a comparison."""
+    """Generate the schema of a comparison."""
     return _format_schema(
         _build_schema(Comparison, "normdiag comparison, schema version 1", _SchemaGenerator)
     )
 
 
 def _build_schema(kind: type, title: str, generator: type[GenerateJsonSchema]) -> dict[str, Any]:
-    made = TypeAdapter(kind).json_schema(mode="serialization", schema_generator=generator)
-    made["title"] = title
-    made["properties"]["schema_version"] = {"type": "string", "pattern": r"^1\.[0-9]+$"}
-    made["required"].insert(0, "schema_version")
-    return {"$schema": GenerateJsonSchema.schema_dialect, **made}
+    document = TypeAdapter(kind).json_schema(mode="serialization", schema_generator=generator)
+    document["title"] = title
+    document["properties"]["schema_version"] = {"type": "string", "pattern": r"^1\.[0-9]+$"}
+    document["required"].insert(0, "schema_version")
+    return {"$schema": GenerateJsonSchema.schema_dialect, **document}
 
 
 def _format_schema(schema: dict[str, Any]) -> str:
@@ -62,27 +62,27 @@ def _format_schema(schema: dict[str, Any]) -> str:
 
 
 class _SchemaGenerator(GenerateJsonSchema):
-    """Numbers may be the names of non-finite ones; fields carry their docstrings."""
+    """Non-finite numbers are strings; fields carry their docstrings."""
 
     def float_schema(self, schema: core_schema.FloatSchema) -> JsonSchemaValue:
         return {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity"]}]}
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
-        made = super().dataclass_schema(schema)
+        document = super().dataclass_schema(schema)
         for name, description in _field_docstrings(schema["cls"]).items():
-            made["properties"][name.rstrip("_")]["description"] = description
-        return made
+            document["properties"][name.rstrip("_")]["description"] = description
+        return document
 
     def get_title_from_name(self, name: str) -> str:
         return name
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """Leave titles of fields out: they would only repeat the key."""
+        """Omit titles of fields, which would repeat the key."""
         return False
 
 
 class _SeriesSchemaGenerator(_SchemaGenerator):
-    """Leaves the report empty, for a reference to its own schema."""
+    """Leaves the report empty for a reference to its own schema."""
 
     def dataclass_schema(self, schema: core_schema.DataclassSchema) -> JsonSchemaValue:
         return {} if schema["cls"] is Report else super().dataclass_schema(schema)
@@ -91,12 +91,12 @@ class _SeriesSchemaGenerator(_SchemaGenerator):
 def _field_docstrings(record: type) -> dict[str, str]:
     (definition,) = ast.parse(textwrap.dedent(inspect.getsource(record))).body
     assert isinstance(definition, ast.ClassDef)
-    found: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for field, below in zip(definition.body, definition.body[1:], strict=False):
         match field, below:
             case (
                 ast.AnnAssign(target=ast.Name(id=name)),
                 ast.Expr(value=ast.Constant(value=str(docstring))),
             ):
-                found[name] = inspect.cleandoc(docstring)
-    return found
+                docstrings[name] = inspect.cleandoc(docstring)
+    return docstrings

@@ -1,4 +1,4 @@
-"""Several targets that were checked in one run, and how they are stored."""
+"""A series: the reports of several targets that were checked in one run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from normdiag.evidence.record import record
 from normdiag.report import atomic, v1
 from normdiag.report.report import Report
 
-# Which of several exit codes is that of them all: the later, the worse.
+# The exit code of a series is the last of these that occurs.
 _FROM_MILD_TO_BAD = (
     ExitCode.PASSED,
     ExitCode.INCOMPLETE,
@@ -23,7 +23,7 @@ _FROM_MILD_TO_BAD = (
 
 @record
 class TargetFailure:
-    """Why there is no report of a target."""
+    """Why a target has no report."""
 
     what: str
     hint: str | None
@@ -32,10 +32,10 @@ class TargetFailure:
 
 @record
 class SeriesEntry:
-    """One target: its report, or why there is none."""
+    """One target with its report or failure."""
 
     target: str
-    """As it was given."""
+    """As given by the user."""
     report: Report | None = None
     failure: TargetFailure | None = None
 
@@ -46,7 +46,7 @@ class Series:
 
     schema_version: str = v1.VERSION
     exit_code: int
-    """The worst of all."""
+    """The most severe of all targets."""
     reports: tuple[SeriesEntry, ...]
 
     def save(self, path: str | Path) -> None:
@@ -55,7 +55,7 @@ class Series:
 
 
 def entry_exit_code(entry: SeriesEntry) -> ExitCode:
-    """What a check of this target alone would have exited with."""
+    """The exit code of one target."""
     if entry.failure is not None:
         return ExitCode(entry.failure.exit_code)
     check = entry.report.check if entry.report else None
@@ -68,5 +68,5 @@ def series_exit_code(entries: tuple[SeriesEntry, ...]) -> ExitCode:
 
 
 def natural_sort_key(name: str) -> str:
-    """What to sort names by so that the numbers in them count as numbers."""
+    """A sort key in which numbers within names compare as numbers."""
     return re.sub(r"[0-9]+", lambda digits: digits[0].zfill(20), name)

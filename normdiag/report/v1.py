@@ -1,4 +1,4 @@
-"""Wire format, version 1: strict JSON. The only module that knows how a report is spelled.
+"""Wire format, version 1: strict JSON. The only module that reads and writes JSON.
 
 A non-finite number is one of the strings "NaN", "Infinity", "-Infinity". Keys come in the order of
 the fields, sites in the order of the forward. Within 1.x there are only additions: a reader passes
@@ -25,7 +25,7 @@ _REWRITE = "write it again with `normdiag inspect TARGET --json FILE`"
 
 
 def to_document(report: object) -> dict[str, Any]:
-    """Return a record as what JSON can hold."""
+    """Convert a record to JSON values."""
     plain: dict[str, Any] = _to_wire(
         _type_adapter(type(report)).dump_python(report, mode="python", by_alias=True)
     )
@@ -48,35 +48,35 @@ def load_record(text: str, kind: type[T], origin: str) -> T:
 
 
 def parse_document(text: str, origin: str) -> dict[str, Any]:
-    """The JSON object in `text`, of a version that can be read. Raises ReportError."""
+    """Parse a JSON object of a supported version. Raises ReportError."""
     try:
-        found = json.loads(text, parse_constant=_reject_constant)
+        document = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as error:
         raise ReportError(
             f"{origin} is not a normdiag report: not JSON ({error})",
-            f"the file may be cut off or be something else; {_REWRITE}",
+            f"the file may be truncated or another document; {_REWRITE}",
         ) from error
-    _require_version(found, origin)
-    return dict(found)
+    _require_version(document, origin)
+    return dict(document)
 
 
-def read_record(found: dict[str, Any], kind: type[T], origin: str) -> T:
-    """The record of `kind` in a parsed document. Raises ReportError where it is damaged."""
-    version = found["schema_version"]
-    # What a newer minor version added is gone once it is read, so the record says what it holds.
-    found = found | {"schema_version": VERSION}
+def read_record(document: dict[str, Any], kind: type[T], origin: str) -> T:
+    """Convert a parsed document to a record of `kind`. Raises ReportError where it is damaged."""
+    version = document["schema_version"]
+    # Additions of a newer minor version are dropped, so the record states this version.
+    document = document | {"schema_version": VERSION}
     try:
-        report: T = _type_adapter(kind).validate_python(found)
+        report: T = _type_adapter(kind).validate_python(document)
     except ValidationError as error:
         raise ReportError(
             f"{origin} is a damaged normdiag report: {_describe_problems(error)}",
-            f"it says schema version {version} and this normdiag reads {VERSION}; {_REWRITE}",
+            f"its schema version is {version}, this normdiag reads {VERSION}; {_REWRITE}",
         ) from error
     return report
 
 
 def wire_number(value: float) -> float | str:
-    """Return a number as it is spelled: itself, or its name where it is not finite."""
+    """Return a number, or its name where it is not finite."""
     if math.isfinite(value):
         return value
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
@@ -105,11 +105,11 @@ def _escape_surrogates(value: str) -> str:
 
 
 def _reject_constant(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
-def _require_version(found: Any, origin: str) -> None:
-    version = found.get("schema_version") if isinstance(found, dict) else None
+def _require_version(document: Any, origin: str) -> None:
+    version = document.get("schema_version") if isinstance(document, dict) else None
     major, dot, minor = version.partition(".") if isinstance(version, str) else ("", "", "")
     if not (dot and major.isdecimal() and minor.isdecimal()):
         raise ReportError(

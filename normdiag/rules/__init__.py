@@ -1,1 +1,1 @@
-"""From evidence to findings. Needs no torch: every rule runs on a saved report."""
+"""Rules: from evidence to findings, without torch, on saved reports too."""

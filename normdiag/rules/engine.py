@@ -1,4 +1,4 @@
-"""Judge evidence by the selected rules."""
+"""Apply the selected rules to evidence."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def judge_evidence(
     ignore: Iterable[str] = (),
     thresholds: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Judgement:
-    """What the rules say of `evidence`: findings (severe first), what passed, what was skipped.
+    """Apply the selected rules to `evidence`; findings are sorted by severity, highest first.
 
-    `select` and `ignore` name rules by code, name or prefix of a code; `thresholds` maps a code
-    or name to threshold -> value. A rule whose evidence is missing is skipped, with the reason; a
-    rule that raises is a fault of normdiag, and the exception goes through.
-    Raises UsageError: an unknown rule or threshold, a threshold that cannot be meant.
+    `select` and `ignore` name rules by code, name or prefix of a code; `thresholds` maps a code or
+    name to threshold -> value. A rule whose evidence is missing is skipped with a reason. A rule
+    that raises is a fault of normdiag, and the exception propagates. Raises UsageError: an unknown
+    rule or threshold, an invalid threshold.
     """
     limits = _resolve_limits(thresholds or {})
     findings: list[Finding] = []
@@ -35,21 +35,21 @@ def judge_evidence(
         if why:
             skipped.append(SkippedRule(code=rule.code, name=rule.name, why=why))
             continue
-        found = list(rule.check(evidence, limits[rule.code]))
-        findings.extend(found)
-        if not found:
+        rule_findings = list(rule.check(evidence, limits[rule.code]))
+        findings.extend(rule_findings)
+        if not rule_findings:
             passed.append(rule.code)
     findings.sort(key=lambda finding: -SEVERITIES.index(finding.severity))
     return Judgement(findings=tuple(findings), skipped=tuple(skipped), passed=tuple(passed))
 
 
 def _missing_evidence(rule: Rule, evidence: Evidence) -> str | None:
-    reasons = (missing_reason(evidence, need) for need in rule.requirements)
+    reasons = (missing_reason(evidence, requirement) for requirement in rule.requirements)
     return next((why for why in reasons if why), None)
 
 
 def _resolve_limits(thresholds: Mapping[str, Mapping[str, float]]) -> dict[str, Limits]:
-    """Code -> the limits of that rule; what is set for rules that are not selected is read too."""
+    """Resolve the thresholds by rule code; settings of unselected rules are validated too."""
     overrides: dict[str, dict[str, float]] = {}
     for selector, values in thresholds.items():
         overrides.setdefault(find_rule(selector).code, {}).update(values)

@@ -1,4 +1,4 @@
-"""The number formats of a model, and what was measured of them."""
+"""The number formats of a model and of its checkpoint."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from normdiag.evidence.precision import Precision
 
 
 def precision_measurement(evidence: Evidence) -> Precision:
-    """What the need `measurements.precision` promises."""
-    found = evidence.measurements.precision
-    return Precision(formats={}) if found is None else found
+    """Return `measurements.precision`; empty where it was not measured."""
+    precision = evidence.measurements.precision
+    return Precision(formats={}) if precision is None else precision
 
 
 def checkpoint_formats(evidence: Evidence) -> set[str]:
-    """The format of the run and, of the checkpoint, the one that most tensors are stored in, as
-    torch calls them ("float16")."""
+    """Return the format of the run and the most frequent format of the checkpoint ("float16")."""
     run = (evidence.subject.dtype or "").removeprefix("torch.")
     weights = evidence.measurements.weights
     stored = weights.dtypes if weights is not None else {}

@@ -1,4 +1,4 @@
-"""The page of a rule, as Markdown: what `normdiag rules CODE` prints and `docs/rules/` shows."""
+"""The Markdown page of a rule, for `normdiag rules CODE` and `docs/rules/`."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ RuleRow = tuple[str, str, str]
 
 
 def rule_rows(rules: Iterable[Rule]) -> tuple[RuleRow, ...]:
-    """One row per rule."""
+    """List code, name and summary per rule."""
     return tuple((rule.code, rule.name, rule.summary) for rule in rules)
 
 
 def format_rule_page(rule: Rule) -> str:
-    """The page of `rule`: its docstring, the thresholds and the sample models from its data."""
+    """Format the page of `rule`: its docstring, thresholds and sample models."""
     body = rule.page_text.removeprefix(rule.summary).strip()
     body = _append_to_section(body, "Thresholds", _format_settings(rule))
     body = _append_to_section(body, "Example", _format_example(rule))
@@ -39,15 +39,14 @@ def format_rule_page(rule: Rule) -> str:
 
 
 def format_rule_index(rules: Iterable[Rule]) -> str:
-    """The table of all rules, with links to their pages."""
+    """Format the table of all rules, with links to their pages."""
     lines = [
         "# Rules",
         "",
-        "Every rule is one file with its page, its thresholds and its check. Codes and names are",
-        "permanent. `normdiag rules CODE` prints a page; `--select` and `--ignore` take codes,",
-        "names and prefixes of codes (`ND3`).",
+        "`normdiag rules CODE` prints the page of a rule. `--select` and `--ignore` take codes,",
+        "names and prefixes of codes (`ND3`). Codes and names are permanent.",
         "",
-        "| code | name | what it finds |",
+        "| code | name | defect |",
         "|---|---|---|",
         *(
             f"| {code} | [{name}]({name}.md) | {_escape_cell(text)} |"
@@ -58,10 +57,10 @@ def format_rule_index(rules: Iterable[Rule]) -> str:
 
 
 def _append_to_section(body: str, heading: str, block: str) -> str:
-    """`body` with `block` at the end of the section `heading`."""
+    """Append `block` to the section `heading` of `body`."""
     mark = f"## {heading}\n"
-    before, found, after = body.partition(mark)
-    if not found:
+    before, separator, after = body.partition(mark)
+    if not separator:
         raise ValueError(f"the page has no section {heading!r}")
     text, rest_mark, rest = after.partition("\n## ")
     section = f"{text.strip()}\n\n{block}" if text.strip() else block
@@ -75,13 +74,13 @@ def _format_facts(rule: Rule) -> str:
 
 def _format_settings(rule: Rule) -> str:
     if not rule.thresholds:
-        return "It has none: the defect is there or it is not."
+        return "None: the rule has no adjustable numbers."
     lines = ["| name | default | unit | range | meaning | source |", "|---|---|---|---|---|---|"]
     lines += [_format_setting_row(threshold) for threshold in rule.thresholds]
     first = rule.thresholds[0]
     lines += [
         "",
-        "To change one, in `normdiag.toml` or under `[tool.normdiag]` of `pyproject.toml`:",
+        "To change a threshold, in `normdiag.toml` or `[tool.normdiag]` of `pyproject.toml`:",
         "",
         "```toml",
         f"[thresholds.{rule.name}]",
@@ -113,8 +112,8 @@ def _format_example(rule: Rule) -> str:
     lines = (
         "```console",
         *first,
-        f"$ normdiag inspect {target} --select {rule.code}    # finds it",
-        f"$ normdiag inspect {rule.silent_on} --select {rule.code}    # does not",
+        f"$ normdiag inspect {target} --select {rule.code}    # reports it",
+        f"$ normdiag inspect {rule.silent_on} --select {rule.code}    # does not report it",
         "```",
     )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""All rules, in the order of their codes, and how a user names them."""
+"""All rules in the order of their codes, and how to select them."""
 
 from __future__ import annotations
 
@@ -101,11 +101,11 @@ FAMILIES = {
     "ND6": "gradient",
     "ND7": "precision",
 }
-"""The first three characters of a code -> the folder of its rules."""
+"""Prefix of a code -> folder of its rules."""
 
 
 def find_rule(selector: str) -> Rule:
-    """The rule with this code or name. Raises UsageError, naming the nearest ones."""
+    """Return the rule with this code or name. Raises UsageError, naming similar ones."""
     for rule in RULES:
         if selector.upper() == rule.code or selector.lower() == rule.name:
             return rule
@@ -113,10 +113,10 @@ def find_rule(selector: str) -> Rule:
 
 
 def select_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
-    """The rules named by `select` (all, where it is empty) without those named by `ignore`.
+    """Return the rules named by `select` (all where it is empty) without those named by `ignore`.
 
-    A selector is a code, a name, or a prefix of codes: "ND301", "epsilon-dominates", "ND3".
-    Raises UsageError for one that fits no rule: a gate with a misspelt rule would stand open.
+    A selector is a code, a name, or a prefix of codes: "ND301", "epsilon-dominates", "ND3". Raises
+    UsageError for a selector without a match, since a misspelt rule would disable a gate.
     """
     wanted = {rule.code for selector in select for rule in match_rules(selector)}
     unwanted = {rule.code for selector in ignore for rule in match_rules(selector)}
@@ -126,7 +126,7 @@ def select_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tupl
 
 
 def match_rules(selector: str) -> tuple[Rule, ...]:
-    """The rules that `selector` names, at least one. Raises UsageError."""
+    """Return the rules that `selector` names, at least one. Raises UsageError."""
     upper = selector.upper()
     by_code = tuple(
         rule for rule in RULES if upper.startswith("ND") and rule.code.startswith(upper)
@@ -137,7 +137,7 @@ def match_rules(selector: str) -> tuple[Rule, ...]:
 def _unknown_rule_error(selector: str) -> UsageError:
     names, codes = [rule.name for rule in RULES], [rule.code for rule in RULES]
     near = get_close_matches(selector.lower(), names) + get_close_matches(selector.upper(), codes)
-    # A word out of the middle of a name ("growth") is what people remember.
+    # Match single words of a name as well ("growth").
     words = {word for name in names for word in name.split("-")}
     close = set(get_close_matches(selector.lower(), words, cutoff=0.75))
     near += [name for name in names if close & set(name.split("-"))]

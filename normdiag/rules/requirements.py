@@ -1,4 +1,4 @@
-"""What a rule can ask the evidence for, and why the evidence may not have it."""
+"""The evidence that a rule can require, and why it is missing from a report."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ NO_CHECKPOINT = {
 }
 
 
-def missing_reason(evidence: Evidence, need: Requirement) -> str | None:
-    """Why `evidence` lacks what `need` names; None where it is there."""
-    return _MISSING_REASONS[need](evidence)
+def missing_reason(evidence: Evidence, requirement: Requirement) -> str | None:
+    """Return why `evidence` does not meet `requirement`; None where it does."""
+    return _MISSING_REASONS[requirement](evidence)
 
 
 def _missing_loading(evidence: Evidence) -> str | None:
     mode = evidence.subject.mode
     if mode == "weights-only":
-        return "no model was built that could lack something (--weights-only)"
+        return "no model was built, so its parameters are not known (--weights-only)"
     return NO_CHECKPOINT.get(mode)
 
 
@@ -108,7 +108,7 @@ def _missing_growth(evidence: Evidence) -> str | None:
     if evidence.measurements.growth:
         return None
     if evidence.measurements.stream:
-        return "no law can be fitted to a single add, or to values that are not finite"
+        return "no growth law can be fitted to a single add or to non-finite values"
     found = bool(evidence.architecture.stacks)
     return _measurement_reason(
         evidence, "stream-adds", found, "no stack of residual adds was found"
@@ -120,7 +120,7 @@ def _missing_duplicates(evidence: Evidence) -> str | None:
         return None
     found = bool(evidence.architecture.stacks)
     if found and _was_requested(evidence, "depth"):
-        return "no stack has two layers that are modules of their own with weights"
+        return "no stack has two layers that are separate modules with parameters"
     return _measurement_reason(evidence, "depth", found, "no stack of residual adds was found")
 
 

@@ -1,4 +1,4 @@
-"""The form of a rule: its page, its thresholds, the evidence that it needs, and the check."""
+"""The interface of a rule: page, thresholds, required evidence, check."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ class Rule(ABC):
     code: ClassVar[str]
     """ND, the digit of the family, two digits."""
     name: ClassVar[str]
-    """The defect, as in "allow epsilon-dominates"; the file has the same name."""
+    """The name of the defect; the file has the same name."""
     since: ClassVar[str]
-    """The version of normdiag that had it first."""
+    """The first version of normdiag with this rule."""
     requirements: ClassVar[tuple[Requirement, ...]]
     thresholds: ClassVar[tuple[Threshold, ...]] = ()
     fires_on: ClassVar[str]
     """A sample model that has the defect, "sample_models/file.py:factory"; a factory called `write`
     writes a checkpoint into a directory."""
     silent_on: ClassVar[str]
-    """Its nearest healthy relative."""
+    """The same model without the defect."""
 
     @abstractmethod
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """Yield what is wrong. All of `needs` is in `evidence`; `limits` are the thresholds."""
+        """Yield findings. `evidence` meets all `requirements`; `limits` are the thresholds."""
 
     @property
     def family(self) -> str:
-        """The folder that the rule lies in."""
+        """The folder of the rule."""
         return type(self).__module__.rsplit(".", 2)[-2]
 
     @property
@@ -62,7 +62,7 @@ class Rule(ABC):
         measured: tuple[float | None, float | None] = (None, None),
         advice: str,
     ) -> Finding:
-        """A finding of this rule; `measured` is the value and the threshold it passed."""
+        """Build a finding of this rule; `measured` is the value and the threshold it exceeds."""
         value, threshold = measured
         return Finding(
             code=self.code,

@@ -1,4 +1,4 @@
-"""Thresholds are data: where a number comes from stands beside it, and a user may change it."""
+"""Thresholds of rules: default, unit, source, valid range, and user settings."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from normdiag.errors import UsageError
 from normdiag.evidence.record import record
 
 Limits = Mapping[str, float]
-"""The thresholds of one rule as they hold in one run: name -> value."""
+"""The thresholds of one rule in one run: name -> value."""
 
 
 @record
 class Threshold:
-    """A number that a rule compares with, why it is what it is, and what it may be set to."""
+    """A number that a rule compares with, its source, and its valid range."""
 
     name: str
     unit: str
     default: float
     meaning: str
     source: str
-    """A paper with its year, or the reasoning where no paper gives the number."""
+    """A paper with its year, or a derivation."""
     low: float
-    """The least value that can be meant."""
+    """The smallest valid value."""
     high: float = math.inf
 
 
 def resolve_thresholds(
     rule: str, thresholds: Iterable[Threshold], overrides: Mapping[str, float]
 ) -> Limits:
-    """The defaults of `rule`, with what the user has set in their place.
+    """Return the thresholds of `rule` with the user's settings applied to the defaults.
 
     Raises UsageError: a threshold that the rule does not have, a value that is not a finite
     number (a comparison with NaN is never true, so the gate would stand open), or out of range.

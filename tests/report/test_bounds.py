@@ -51,7 +51,7 @@ def test_what_was_not_measured_is_unknown_and_says_so():
         None,
         1,
     )
-    assert found.why == "measurements.gradients is not there: it was not measured"
+    assert found.why == "measurements.gradients is missing: it was not measured"
     nothing = replace(bert(), measurements=replace(bert().measurements, growth={}))
     assert bounded(TOTAL, "max", 1.0, nothing).state == "unknown"
     found = bounded("measurements.growth[model.layer].total", "max", 1.0, llama())

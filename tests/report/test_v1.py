@@ -123,7 +123,7 @@ def test_a_newer_minor_version_is_read_and_its_additions_passed_over():
     [
         ("", "not JSON", "cut off"),
         (v1.dump_record(bert())[:1000], "not JSON", "cut off"),
-        ('{"schema_version": "1.0", "x": NaN}', "NaN is no JSON number", "cut off"),
+        ('{"schema_version": "1.0", "x": NaN}', "NaN is not a JSON number", "cut off"),
         ("[" * 100_000, "not JSON", "cut off"),
         ('{"x": ' + "9" * 5000 + "}", "not JSON", "cut off"),
         ("[1, 2]", "no valid schema_version", "--json"),

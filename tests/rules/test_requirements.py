@@ -58,7 +58,7 @@ def test_what_is_there_is_not_missed(need: Requirement, given: dict) -> None:
         (
             "measurements.growth",
             {**BUILT, "stream": {"layers.0/add#0": factories.add_measurement()}},
-            "no law can be fitted",
+            "no growth law can be fitted",
         ),
         ("measurements.replay", {}, "no norm and no residual add was found"),
         ("measurements.replay", BUILT, "no site was replayed"),

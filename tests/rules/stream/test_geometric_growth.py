@@ -112,4 +112,4 @@ def test_values_that_are_not_finite_have_no_law() -> None:
         stacks=(stack(1),), adds=adds(1), stream={"layers.0/add#0": factories.add_measurement()}
     )
     judgement = judged(seen, "ND401")
-    assert judgement.passed == () and "no law can be fitted" in judgement.skipped[0].why
+    assert judgement.passed == () and "no growth law can be fitted" in judgement.skipped[0].why
