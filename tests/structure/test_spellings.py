@@ -264,7 +264,7 @@ class Mode:
     note: str | None = None
 
 
-_COMPILED = "torch.compile was left out: the original code was run"
+_COMPILED = "torch.compile was disabled; the uncompiled code was run"
 MODES = {
     "no_grad": Mode(within=torch.no_grad),
     "inference_mode": Mode(within=torch.inference_mode),
