@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from normdiag.errors import RunError
-from normdiag.inputs.requirements import InputRequirements
+from normdiag.inputs.input_requirements import InputRequirements
 from normdiag.inputs.synthetic_inputs import unknown_shape_error
 from normdiag.loading.interface import LoadedModel
 

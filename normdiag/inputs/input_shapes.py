@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import prod
 
-from normdiag.inputs.requirements import InputRequirements
+from normdiag.inputs.input_requirements import InputRequirements
 
 FRAMES = 64
 _IMAGE_SIZE = 224

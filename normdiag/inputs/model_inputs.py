@@ -14,9 +14,9 @@ from normdiag.errors import UsageError
 from normdiag.evidence.subject import InputSummary
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.example_inputs import find_author_inputs, guess_input
+from normdiag.inputs.input_requirements import InputRequirements, collect_requirements
 from normdiag.inputs.multimodal_inputs import build_multimodal_batch
 from normdiag.inputs.padding import token_mask
-from normdiag.inputs.requirements import InputRequirements, collect_requirements
 from normdiag.inputs.synthetic_inputs import add_companion_inputs, build_synthetic_batch
 from normdiag.inputs.text_inputs import (
     TokenSequence,

@@ -13,7 +13,7 @@ from torch import nn
 
 from normdiag.errors import NormdiagError
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.requirements import InputRequirements
+from normdiag.inputs.input_requirements import InputRequirements
 from normdiag.inputs.synthetic_inputs import generate_noise
 from normdiag.inputs.text_inputs import token_texts
 from normdiag.loading.describe_exception import describe_exception

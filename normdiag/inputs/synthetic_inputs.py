@@ -11,8 +11,8 @@ import torch
 
 from normdiag.errors import RunError
 from normdiag.inputs.batch import Batch
+from normdiag.inputs.input_requirements import InputRequirements
 from normdiag.inputs.input_shapes import PatchGrid, find_example_shape, find_patch_grid
-from normdiag.inputs.requirements import InputRequirements
 from normdiag.inputs.text_inputs import shift_right
 
 _BATCH_SIZE = 2

@@ -13,7 +13,7 @@ import torch
 from normdiag.errors import UsageError
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.built_in_texts import LENGTH, TEXTS
-from normdiag.inputs.requirements import InputRequirements
+from normdiag.inputs.input_requirements import InputRequirements
 from normdiag.options import InputOptions
 
 _MAX_UNKNOWN_SHARE = 0.5

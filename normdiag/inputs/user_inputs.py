@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 
 from normdiag.errors import UsageError
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.requirements import InputRequirements
+from normdiag.inputs.input_requirements import InputRequirements
 from normdiag.inputs.text_inputs import token_texts
 
 _FORMS = "a dict of forward's arguments, a tuple of them, a tensor, or a list of these"

@@ -10,8 +10,8 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.subject import Subject
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.inputs.batch import Batch
+from normdiag.inputs.input_requirements import collect_requirements
 from normdiag.inputs.model_inputs import build_inputs
-from normdiag.inputs.requirements import collect_requirements
 from normdiag.loading.interface import CheckpointTensors, LoadedModel
 from normdiag.measure.comparing.snapshot import Snapshot
 from normdiag.measure.coverage import summarise_coverage

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from normdiag.errors import UsageError
-from normdiag.inputs.requirements import collect_requirements
+from normdiag.inputs.input_requirements import collect_requirements
 from normdiag.inputs.user_inputs import batches_from_inputs, read_inputs_file
 from normdiag.loading.factory import wrap_module
 

@@ -9,9 +9,9 @@ from torch import nn
 
 from normdiag.errors import NormdiagError
 from normdiag.inputs.batch import Batch
+from normdiag.inputs.input_requirements import InputRequirements, collect_requirements
 from normdiag.inputs.model_inputs import build_inputs
 from normdiag.inputs.padding import has_partial_mask
-from normdiag.inputs.requirements import InputRequirements, collect_requirements
 from normdiag.loading.interface import LoadedModel, LoadedTarget
 from normdiag.options import InputOptions
 

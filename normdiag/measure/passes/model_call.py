@@ -12,7 +12,7 @@ from torch import nn
 
 from normdiag.errors import NormdiagError, RunError
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.requirements import forward_parameters
+from normdiag.inputs.input_requirements import forward_parameters
 
 
 def call_model(model: nn.Module, batch: Batch) -> Any:
