@@ -158,7 +158,7 @@ def test_a_change_is_named_at_its_site(
         comparison = normdiag.compare(of_original, report)
     assert comparison.basis == basis
     assert causes(comparison) == expected
-    part = comparison.parting
+    part = comparison.first_divergence
     assert (part and (part.a, part.where)) == parts
     for _, sites in expected:
         if not sites[0].startswith(f"{H}/layer"):
@@ -176,7 +176,7 @@ class TestWords:
         said = self.headline(original, gain)
         assert said.startswith(
             f"the gain differs at {H}.1.ln_1 (max relative 0.333 at channel 7: {value:.6g} in A, "
-            f"{1.5 * value:.6g} in B); the stream parts from {H}.1/add#0 on"
+            f"{1.5 * value:.6g} in B); the stream diverges from {H}.1/add#0 on"
         )
 
     def test_of_an_epsilon(self, original: Any) -> None:
@@ -185,7 +185,7 @@ class TestWords:
 
     def test_of_swapped_layers(self, original: Any) -> None:
         assert self.headline(original, swap).startswith(
-            f"layers 0 and 2 of {H} are swapped: each holds in B what the other holds in A"
+            f"layers 0 and 2 of {H} are swapped in B: each has the weights of the other"
         )
 
     def test_of_the_one_of_one_plus_w(self, original: Any) -> None:
@@ -195,8 +195,8 @@ class TestWords:
     def test_of_a_scaled_embedding(self, original: Any) -> None:
         said = self.headline(original, embedding_times_five)
         assert said.startswith(
-            f"the beginning of the stream (the embedding), received by {H}.0/add#0, is 5 times as "
-            "large in B as in A; no norm"
+            f"the start of the stream (the embedding) at {H}.0/add#0 is 5 times as large in B as in "
+            "A; no norms"
         )
 
     def test_of_what_differs_before_every_norm(self, original: Any) -> None:
@@ -206,13 +206,13 @@ class TestWords:
 
         said = self.headline(original, change)
         assert said.startswith(
-            "the streams part: the beginning of the stream (the embedding), received by "
-            f"{H}.0/add#0, differs; behind it, the gain differs at {H}.0.ln_1"
+            f"the streams diverge: the start of the stream (the embedding) at {H}.0/add#0 differs; "
+            f"downstream, the gain differs at {H}.0.ln_1"
         )
 
     def test_of_code_that_differs(self, original: Any) -> None:
         said = self.headline(original, other_activation)
-        assert "its norms and weights are the same: look at the code of that branch" in said
+        assert "its norms and weights are equal: compare the code of that branch" in said
 
     def test_of_what_is_not_finite(self, original: Any) -> None:
         comparison = compare(original, changed(original, infinite_weight))
@@ -224,8 +224,8 @@ class TestWords:
 def test_a_model_does_not_differ_from_itself(original: Any) -> None:
     comparison = compare(original, original)
     assert comparison.differences == comparison.changes == ()
-    assert comparison.parting is None
-    assert comparison.severities == frozenset()
+    assert comparison.first_divergence is None
+    assert comparison.changed_severities == frozenset()
     assert all(site.out.max == 0.0 == site.branch.max for site in comparison.stream)
     assert comparison.headline.startswith("no difference: the streams are equal")
 
@@ -234,7 +234,7 @@ def test_a_model_does_not_differ_from_itself(original: Any) -> None:
 def test_a_cast_is_rounding(original: Any, dtype: torch.dtype) -> None:
     comparison = compare(original, copy.deepcopy(original).to(dtype))
     assert comparison.differences == ()
-    assert comparison.parting is None
+    assert comparison.first_divergence is None
     errors = [site.out.median for site in comparison.stream]
     assert 0 < min(errors) < max(errors) < 4 * torch.finfo(dtype).eps
     assert "no difference beyond rounding in" in comparison.headline
@@ -298,8 +298,8 @@ class TestAnotherImplementation:
             ("epsilon", (f"{H}.1.ln_2",), ("tower.1.1/norm#0",)),
             ("gain", (f"{H}.2.ln_1",), ("tower.2.0/norm#0",)),
         ]
-        assert comparison.parting is not None
-        assert (comparison.parting.a, comparison.parting.b) == (f"{H}.1/add#1", "tower.1.1/add#0")
+        assert comparison.first_divergence is not None
+        assert (comparison.first_divergence.a, comparison.first_divergence.b) == (f"{H}.1/add#1", "tower.1.1/add#0")
         assert f"{H}.1.ln_2 (tower.1.1/norm#0 in B)" in comparison.headline
 
     def test_from_reports(self, original: Any, of_original: normdiag.Report) -> None:
@@ -315,9 +315,9 @@ def test_a_layer_that_is_gone(original: Any) -> None:
     comparison = compare(original, changed(original, drop))
     assert causes(comparison) == [("layers", (H,))]
     assert "3 layers in A and 2 in B: layer 1 of A without counterpart" in comparison.headline
-    assert comparison.parting is not None
-    assert (comparison.parting.a, comparison.parting.b) == (f"{H}.2/add#0", f"{H}.1/add#0")
-    assert comparison.parting.where == "skip"
+    assert comparison.first_divergence is not None
+    assert (comparison.first_divergence.a, comparison.first_divergence.b) == (f"{H}.2/add#0", f"{H}.1/add#0")
+    assert comparison.first_divergence.where == "skip"
 
 
 def test_other_placements() -> None:
@@ -353,7 +353,7 @@ class TestTheProbe:
             model.transformer.h[1].ln_1.weight[7] *= 1.5
 
         comparison = compare(original, changed(original, short), ids=None)
-        assert "B does not run on what A ran on" in str(comparison.note)
+        assert "B does not run on the inputs of A" in str(comparison.note)
         assert comparison.basis == "structure"
         assert causes(comparison) == [("gain", (f"{H}.1.ln_1",))]
 

@@ -7,8 +7,8 @@ import torch
 from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks import block_numbers
 from normdiag.measure.blocks import blocks as measured
-from normdiag.measure.blocks.blocks import measure_blocks, steps
-from normdiag.measure.passes.gradient_edges import tapped
+from normdiag.measure.blocks.blocks import count_spans, measure_blocks
+from normdiag.measure.passes.gradient_edges import record_gradient_edges
 from tests.measure.block_models import FAMILIES, LENGTH, WIDTH, assert_like, given, ids, measure
 from tests.oracle import blocks as oracle
 from tests.oracle.lively import enliven
@@ -154,8 +154,8 @@ def test_an_iteration_that_is_cut_short_knows_how_far_it_may_be_off(monkeypatch,
 def test_every_span_is_a_step():
     model = FAMILIES["t5 decoder"][0]().eval()
     batch = Batch(inputs=given("t5"), rows=(0,))
-    with tapped(model, batch) as taps:
-        expected = steps(taps.sites.architecture)
+    with record_gradient_edges(model, batch) as edges:
+        expected = count_spans(edges.sites.architecture)
     done = []
     found, _ = measure_blocks(model, batch, lambda: done.append(1))
     assert len(done) == expected == len(found)

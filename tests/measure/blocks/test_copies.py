@@ -7,10 +7,10 @@ from torch import nn
 from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks import blocks as measured
 from normdiag.measure.blocks import copies
-from normdiag.measure.blocks.copies import COPIES, Sums, copied, jacobian
-from normdiag.measure.blocks.points import points_of
-from normdiag.measure.blocks.spans import Span
-from normdiag.measure.passes.gradient_edges import tapped
+from normdiag.measure.blocks.copies import COPIES, AddOutputs, run_copies, jacobian_from_copies
+from normdiag.measure.blocks.points import find_stream_points
+from normdiag.measure.blocks.spans import StreamSpan
+from normdiag.measure.passes.gradient_edges import record_gradient_edges
 from tests.measure.block_models import FAMILIES, LENGTH, assert_like, given, measure
 from tests.oracle import blocks as oracle
 from tests.oracle.lively import enliven
@@ -28,10 +28,10 @@ def found(monkeypatch):
     kept = []
 
     def watched(start, end):
-        kept.append(jacobian(start, end))
+        kept.append(jacobian_from_copies(start, end))
         return kept[-1]
 
-    monkeypatch.setattr(measured, "jacobian", watched)
+    monkeypatch.setattr(measured, "jacobian_from_copies", watched)
     return kept
 
 
@@ -52,16 +52,16 @@ def test_layers_are_what_torch_says(name, found):
 @pytest.mark.parametrize("name", ["llama", "bert"])
 def test_every_span_starts_where_it_did(name):
     model = enliven(FAMILIES[name][0](), 1)
-    batch, sums = Batch(inputs=given(name)), Sums()
-    with tapped(model, batch, sums) as taps:
-        (stack,) = taps.stacks
-        points = points_of(taps, stack)
-        (again,) = copied(model, batch, taps, sums).values()
+    batch, sums = Batch(inputs=given(name)), AddOutputs()
+    with record_gradient_edges(model, batch, sums) as edges:
+        (stack,) = edges.stacks
+        points = find_stream_points(edges, stack)
+        (again,) = run_copies(model, batch, edges, sums).values()
         for k in range(1, len(points) - 1, 2):  # of the MLPs
-            span = Span(points[k], points[k + 1])
-            assert span.isolation() == (False, False)
+            span = StreamSpan(points[k], points[k + 1])
+            assert span.test_isolation() == (False, False)
             assert again[k].rows == COPIES
-            off = jacobian(again[k], again[k + 1]) - span.dense()
+            off = jacobian_from_copies(again[k], again[k + 1]) - span.dense_jacobian()
             assert float(off.abs().max()) < 1e-5
 
 
@@ -93,7 +93,7 @@ def test_a_model_that_goes_otherwise_for_one_token(found, refuses):
 
 
 def test_copies_that_start_elsewhere_are_not_used(found, monkeypatch):
-    monkeypatch.setattr(copies._Planting, "__call__", planted_wrongly)
+    monkeypatch.setattr(copies._OutputOverwriter, "__call__", planted_wrongly)
     model = enliven(FAMILIES["llama"][0](), 1)
     blocks, _ = measure(model, given("llama"))
     assert found
