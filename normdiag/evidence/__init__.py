@@ -1,1 +1,1 @@
-"""What was seen: frozen dataclasses without torch. They are also the vocabulary of the report."""
+"""Evidence: frozen dataclasses without torch, whose fields are the keys of the report."""

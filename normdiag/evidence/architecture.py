@@ -1,4 +1,4 @@
-"""How the model is built, as its data flow shows: norms, residual adds, stacks."""
+"""The structure of a model, detected from its data flow: norms, residual adds, stacks."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ NormRole = Literal[
 ]
 ScaleKind = Literal["none", "constant", "learned"]
 StreamReader = Literal["norm", "head", "stack", "caller"]
-"""A norm; a weight contraction outside every stack; another stack (through whatever lies between);
-nothing: the model returns it."""
+"""The reader of a stream's last value: a norm, a weight contraction outside every stack, another
+stack, or the caller."""
 
 
 @record
 class Gain:
-    """The effective gain gamma of a norm: what the normalised value is multiplied by.
+    """The effective gain gamma of a norm, the factor on the normalised value.
 
-    Gemma's `1 + w` is counted as it acts; a norm without a gain has none (null), not ones.
+    It includes the 1 of Gemma's `1 + w`; a norm without a gain has null, not ones.
     """
 
     rms: float
@@ -51,13 +51,14 @@ class Gain:
     negatives: int = 0
     mean: float | None = None
     median_abs: float | None = None
-    """Median of |gamma|: what `max_abs` and `min_abs` stand out from."""
+    """Median of |gamma|."""
     max_channel: int | None = None
-    """Where |gamma| is largest."""
+    """The channel of the largest |gamma|."""
     dead: int = 0
-    """How many are at most 1e-6 of the median |gamma| of those that are not zero; zeros too."""
+    """Number of gains of at most 1e-6 of the median |gamma| of the non-zero gains, zeros
+    included."""
     offset: float = 0.0
-    """What the model adds to the stored vector to make gamma: 1 for `1 + w`."""
+    """The constant that the model adds to the stored vector: 1 for `1 + w`."""
 
 
 @record
@@ -66,28 +67,28 @@ class Norm:
 
     id: str
     line: str | None
-    """Source file and line that computes it."""
+    """Source file and line."""
     axes: tuple[int, ...]
     """The axes that are reduced, counted from the end (-1 = last)."""
     kind: NormKind
     class_: str | None
-    """The class name of the innermost running module: a label, never used to decide."""
+    """The class name of the innermost running module, a label only."""
     features: int
-    """How many elements one statistic is taken over."""
+    """Number of elements of one statistic."""
     eps: float | None
     calls: int
-    """How often that module ran in the forward."""
+    """Number of calls of the module in the forward."""
     role: NormRole
     gain: Gain | None
     bias_rms: float | None
     stack: str | None = None
     layer: int | None = None
     shape: tuple[int, ...] = ()
-    """Of its input, in the first pass."""
+    """Shape of its input in the first pass."""
     dtype: str | None = None
-    """Of its input."""
+    """Dtype of its input."""
     is_running: bool = False
-    """It divides by stored running statistics: a fixed scale and shift."""
+    """Whether it divides by stored running statistics (a fixed scale and shift)."""
 
 
 @record
@@ -111,14 +112,14 @@ class ResidualAdd:
     module: str
     line: str | None
     depth: int
-    """Counts the adds of the stack from 0."""
+    """Index of the add within the stack, from 0."""
     placement: Placement
     input_norms: tuple[str, ...]
     output_norms: tuple[str, ...]
     stream_norm: str | None
-    """The norm that the sum goes through before it is the next skip operand."""
+    """The norm on the sum before it becomes the next skip operand."""
     skip_norm: str | None
-    """The norm whose output the skip operand is."""
+    """The norm whose output is the skip operand."""
     inner_norms: tuple[str, ...]
     branches: int
     skip_scale: Scale
@@ -146,14 +147,14 @@ class Stack:
     drawing: str
     """One line such as `x + F(rms(x))`."""
     read_by: StreamReader | None = None
-    """What reads the stream's last value; null where that is not known."""
+    """The reader of the stream's last value; null where unknown."""
     note: str | None = None
-    """For `hybrid` and `other`: what was seen."""
+    """For `hybrid` and `other`: a description of the structure."""
 
 
 @record
 class Architecture:
-    """Everything that was found, in the order of the forward."""
+    """The detected structure, in the order of the forward."""
 
     stacks: tuple[Stack, ...] = ()
     norms: tuple[Norm, ...] = ()

@@ -1,4 +1,4 @@
-"""What a span of the stream does to a small change of it: the Jacobian of a block at one token."""
+"""Block Jacobians dy/dx at one token."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from normdiag.evidence.stream import TokenPosition
 class BlockJacobian:
     """dy/dx at one token, x and y the stream before and after a span; singular values s_1 >= ..
 
-    A span runs from the skip operand of one add to that of a later one (through the stream norm,
-    for post-norm), so blocks follow each other without a gap.
+    A span runs from the skip operand of one add to that of a later one (including the stream norm
+    for post-norm), so consecutive blocks have no gap.
     """
 
     span: Literal["add", "layer", "stack"]
     token: TokenPosition
     sigma_max: float
     sigma_min: float | None
-    """The smallest that the placement does not make zero; an upper bound where `is_bound`."""
+    """The smallest singular value that the placement does not make zero; an upper bound where
+    `is_bound`."""
     kappa: float | None
     """sigma_max / sigma_min; a lower bound where `is_bound`."""
     mean_square: float | None
@@ -28,15 +29,15 @@ class BlockJacobian:
     effective_rank: float | None
     """exp of the entropy of s / sum s (Roy and Vetterli 2007)."""
     zeros: int
-    """Singular values left out: the zeros (epsilon apart) that belong to the placement."""
+    """Number of excluded singular values: those that the placement makes zero (up to epsilon)."""
     distance: float | None
-    """||J - I||_2, where the block is a skip path plus a branch."""
+    """||J - I||_2, where the block is skip plus branch."""
     method: Literal["dense", "iterative"]
     error: float
-    """Relative: the true sigma_max is within this share of the one given."""
+    """Relative error bound of sigma_max."""
     is_bound: bool = False
     layer: int | None = None
     mean_square_deviation: float | None = None
-    """Standard deviation of `mean_square`, where that is an estimate from random products."""
+    """Standard deviation of `mean_square` where it is a stochastic estimate."""
     product: float | None = None
-    """Of a stack: the product of its layers' sigma_max, beside which its own stands."""
+    """For a stack: the product of its layers' sigma_max, an upper bound of its own."""

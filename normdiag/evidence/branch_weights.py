@@ -1,4 +1,4 @@
-"""What is learned on the branches of a residual add, as numbers that any layout of it shares."""
+"""Summaries of branch weights that do not depend on their layout."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from normdiag.evidence.record import record
 
 @record
 class BranchWeights:
-    """The weights and biases that one residual add's branches use, those of norms left out.
+    """The weights and biases of one residual add's branches, without those of norms.
 
-    Transposed, split or fused, they have the same numbers.
+    Transposing, splitting or fusing the weights does not change these numbers.
     """
 
     elements: int

@@ -1,4 +1,4 @@
-"""What was not understood, not run or not measured. Unknown is not healthy."""
+"""What was not recognised, not run or not measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class UnexplainedAdd:
 
 @record
 class SkippedMeasurement:
-    """Something that was asked for and not done."""
+    """A requested measurement that was not made, and why."""
 
     what: str
     why: str
@@ -25,14 +25,14 @@ class SkippedMeasurement:
 
 @record
 class Coverage:
-    """The honest margin of a report."""
+    """What the report does not cover."""
 
     unexplained_adds: tuple[UnexplainedAdd, ...] = ()
     unexplained_norms: tuple[str, ...] = ()
-    """Ids of norms attached to nothing."""
+    """Ids of norms that belong to no stack."""
     modules_not_called: tuple[str, ...] = ()
     skipped: tuple[SkippedMeasurement, ...] = ()
     measures: tuple[str, ...] = ()
     """The measures that were taken, those that others require included."""
     operations: int = 0
-    """How many operations the forward was."""
+    """Number of operations in the forward."""

@@ -1,4 +1,4 @@
-"""What two models make of the same inputs: how far apart their values are, site by site."""
+"""Differences between two models on the same inputs, per site."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from normdiag.evidence.record import record
 
 @record
 class RelativeDifference:
-    """||a - b|| / ||a|| per token, over the tokens that were kept of both models."""
+    """||a - b|| / ||a|| per token, over the sampled tokens of both models."""
 
     median: float
-    """Infinite where b is not finite and a is."""
+    """Infinite where only b is not finite."""
     max: float
     factor: float
-    """Median over tokens of c, where c a is nearest to b: <a, b> / <a, a>."""
+    """Median over tokens of the least-squares factor c = <a, b> / <a, a>."""
     after_scaling: float
     """Median over tokens of ||c a - b|| / ||c a||, with that median as c."""
 
@@ -35,9 +35,10 @@ class VectorDifference:
     """Two gains, or two biases, element by element."""
 
     max_relative: float
-    """max |a - b| / max(|a|, |b|, 1e-3 rms(a)). Infinite where just one of them is not finite."""
+    """max |a - b| / max(|a|, |b|, 1e-3 rms(a)). Infinite where exactly one of them is not
+    finite."""
     channel: int
-    """Where that is."""
+    """The channel of the maximum."""
     a: float
     b: float
 

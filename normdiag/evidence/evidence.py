@@ -1,4 +1,4 @@
-"""The whole of what was seen; what rules judge and what a report carries."""
+"""The evidence of one target, which rules judge and reports hold."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normdiag.evidence.tokens import TokenTrace
 
 @record
 class Evidence:
-    """One target, seen once."""
+    """The evidence of one target."""
 
     subject: Subject
     architecture: Architecture = Architecture()

@@ -1,4 +1,4 @@
-"""How the gradient of a stated loss flows back: along the stream, into the parameters."""
+"""Gradients of a stated loss: along the stream and of the parameters."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from normdiag.evidence.record import record
 
 @record
 class Loss:
-    """What was differentiated."""
+    """The differentiated loss."""
 
     kind: str
     """"causal-lm", "masked-lm", "sequence-to-sequence", "classification", "random-projection",
     or "own" where the model's output is one number."""
     value: float
     tokens: int
-    """Target tokens that the loss is a mean over."""
+    """Number of target tokens of the mean."""
     note: str | None = None
-    """What its targets are, and why it is this one."""
+    """How the loss was chosen and what its targets are."""
 
 
 @record
@@ -26,29 +26,29 @@ class GradientTrend:
     """log ||dL/dy|| = a + l log(rate) over the layers l of one stack, by least squares."""
 
     rate: float
-    """The factor per layer, from the input to the output: above 1, early layers get less."""
+    """The factor per layer from input to output; above 1 early layers receive less."""
     rate_error: float | None
-    """Its standard error; null with two adds, through which every line goes."""
+    """Its standard error; null with two adds."""
     total: float
-    """From the first add to the last, along that line."""
+    """The total factor from the first add to the last along that line."""
 
 
 @record
 class Clipping:
-    """What clipping the global norm does."""
+    """The effect of clipping by the global norm."""
 
     max_norm: float
     factor: float
-    """min(1, at / global_norm): what every gradient is scaled by."""
+    """min(1, at / global_norm): the factor on every gradient."""
     dominant_group: str | None
-    """The parameter group with the largest share of the squared norm, so of the clipped direction;
-    null where the norm is 0 or not finite."""
+    """The parameter group with the largest share of the squared norm; null where the norm is 0 or
+    not finite."""
 
 
 @record
 class NormGradient:
-    """||dL/dgamma|| and ||dL/dbeta|| of one norm; null where it has none, or where it is not a
-    parameter as it is. A parameter that several norms share has one gradient, the sum."""
+    """||dL/dgamma|| and ||dL/dbeta|| of one norm; null where it has none or where it is not itself
+    a parameter. A parameter shared by several norms has one summed gradient."""
 
     gain: float | None
     bias: float | None
@@ -56,13 +56,13 @@ class NormGradient:
 
 @record
 class Gradients:
-    """||dL/dy|| per add, as a root of the mean square over tokens; parameters by group."""
+    """||dL/dy|| per add (RMS over tokens) and gradients of parameter groups."""
 
     loss: Loss
     stream: dict[str, float]
     """add id -> RMS over tokens of ||dL/dy||."""
     ratio_last_first: float | None
-    """Of the longest stack: last add / first add. Null where both are 0."""
+    """Last add / first add of the longest stack; null where both are 0."""
     ratios: dict[str, float] = field(default_factory=dict)
     """The same for every stack."""
     trends: dict[str, GradientTrend] = field(default_factory=dict)
@@ -70,6 +70,6 @@ class Gradients:
     groups: dict[str, float] = field(default_factory=dict)
     """Parameter group (a layer of a stack, or a module outside) -> share of the squared norm."""
     global_norm: float | None = None
-    """Root of the sum of squares over all parameters; null where none got a gradient."""
+    """Norm over all parameters; null where none has a gradient."""
     clipping: Clipping | None = None
     norms: dict[str, NormGradient] = field(default_factory=dict)

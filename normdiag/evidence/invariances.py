@@ -1,4 +1,4 @@
-"""What the norms of a model are blind to, and what they should be blind to and are not."""
+"""Invariances of norms: scale, shift, batch, padding, mode."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from normdiag.evidence.statistics import MedianMax
 
 @record
 class KindInvariance:
-    """One kind of norm, run at its first site on what that site saw; ||change|| / ||output||, the
-    output without its bias; 0 is invariant, null is not defined there."""
+    """Invariances of one kind of norm at its first site: ||change|| / ||output|| (without bias)
+    under each transformation of its recorded input; 0: invariant, null: not defined."""
 
     norm: str
-    """The norm that was probed."""
+    """The id of the norm that was run."""
     method: Literal["module", "formula"]
-    """What was run: the norm's own module, or the norm as it was found in the graph."""
+    """Whether the norm's module was run, or its formula from the graph."""
     scale: float
     """x -> 2 x."""
     shift: float
@@ -27,7 +27,7 @@ class KindInvariance:
     padding: float | None
     """Train mode: as many padded positions (zeros) as there are tokens added behind them."""
     train_vs_eval: float | None
-    """Train mode against eval mode."""
+    """Train mode vs eval mode."""
     batch_size_one: float | None
     """Train mode at batch size 1: the share of the output's energy that is left; null where the
     kind takes no statistic over the batch."""
@@ -38,30 +38,32 @@ class NormInvariance:
     """One norm in closed form, from its eps_share e = eps / (m2 + eps), per token."""
 
     scale: MedianMax
-    """||N(2x) - N(x)|| / ||N(x)||, without bias: 2 / sqrt(4 - 3 e) - 1; 1 where epsilon is all."""
+    """||N(2x) - N(x)|| / ||N(x)||, without bias: 2 / sqrt(4 - 3 e) - 1; 1 in the limit where
+    epsilon dominates."""
     radial: MedianMax
     """<x, dL/dx> / <N(x) - bias, dL/dN>: e. At 0 the gradient is orthogonal to the input."""
 
 
 @record
 class CentringEffect:
-    """What taking the mean away takes away: mean energy times H, 1 by chance; over `norms` norms.
+    """Mean energy of norm inputs times H (chance level 1), which centring removes; over `norms`
+    norms.
 
-    Far above 1, LayerNorm and RMSNorm are not the same there."""
+    Where it is far above 1, LayerNorm and RMSNorm differ."""
 
     kind: Literal["layernorm", "rmsnorm"]
     norms: int
     median: float
     max: float
     norm: str
-    """Where it is largest."""
+    """The id of the norm with the maximum."""
     share: float
-    """The mean energy there: the share of ||x||^2 that centring removes."""
+    """The mean energy at that norm: the share of ||x||^2 that centring removes."""
 
 
 @record
 class ScaleInvariantWeight:
-    """A weight that feeds only norms: its scale changes nothing but its gradient.
+    """A weight that feeds only norms: its scale does not change the output, only its gradient.
 
     f(lambda W) = f(W), so dL/dW goes as 1/lambda and the effective learning rate is
     lr / ||W||^2 (van Laarhoven 2017)."""

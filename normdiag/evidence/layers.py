@@ -1,4 +1,4 @@
-"""What one layer as a whole does to the stream: how far it turns it, what rank it leaves."""
+"""Measurements of whole layers: angle and rank of the stream."""
 
 from __future__ import annotations
 
@@ -7,15 +7,14 @@ from normdiag.evidence.record import record
 
 @record
 class LayerMeasurement:
-    """From x_in, what the layer receives, to x_out, what the next one receives; `tokens` tokens of
-    one sequence."""
+    """From the layer input x_in to its output x_out, over `tokens` tokens of one sequence."""
 
     stack: str
     layer: int
     tokens: int
     block_influence: float | None
-    """Block influence, the mean over tokens of 1 - cos(x_in, x_out) (ShortGPT, arXiv 2403.03853):
-    a weak guess of what dropping the layer costs."""
+    """Block influence, the mean over tokens of 1 - cos(x_in, x_out) (ShortGPT, arXiv 2403.03853): a
+    weak estimate of the effect of removing the layer."""
     angular_distance: float | None
     """Mean over tokens of arccos(cos(x_in, x_out)) / pi (Gromov et al., arXiv 2403.17887)."""
     effective_rank: float | None

@@ -1,4 +1,4 @@
-"""All that was measured, by site id. What was not measured is absent or null."""
+"""All measurements by site id. Quantities that were not measured are missing or null."""
 
 from __future__ import annotations
 

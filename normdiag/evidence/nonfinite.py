@@ -1,4 +1,4 @@
-"""The first value that is not finite, at the operation that made it."""
+"""The first non-finite value and the operation that produced it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from normdiag.evidence.record import record
 
 @record
 class Operand:
-    """One operand's range, over its finite values, and how many are not finite."""
+    """The range of one operand's finite values, and the number of its non-finite values."""
 
     name: str
     min: float | None
@@ -17,7 +17,7 @@ class Operand:
 
 @record
 class StreamMaximum:
-    """The largest |y| of the stream in a forward of a float32 copy of the model, and where."""
+    """The largest |y| of the stream in a forward of a float32 copy of the model, with its site."""
 
     site: str
     max_abs: float
@@ -38,6 +38,6 @@ class FirstNonFinite:
     count: int
     operands: tuple[Operand, ...]
     exact_max: float | None
-    """The largest magnitude of the same operation in float64, where it is an addition."""
+    """The largest magnitude of the result in float64, for additions."""
     in_float32: StreamMaximum | None = None
-    """Of a model in half precision that is small enough for a copy, which stayed finite."""
+    """For small half-precision models whose float32 copy stays finite."""

@@ -1,4 +1,4 @@
-"""What each norm sees, and what its Jacobian does to a small change of it."""
+"""Statistics of norm inputs, and the Jacobians of norms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from normdiag.evidence.statistics import MedianMax, MedianMin, Range
 
 @record
 class Amplification:
-    """1/s, by which a norm multiplies a small change before the gain; its bound is 1/sqrt(eps)."""
+    """1/s, the factor of a norm on small changes before the gain; its bound is 1/sqrt(eps)."""
 
     median: float
     max: float
@@ -35,7 +35,7 @@ class NormMeasurement:
     """The statistics of one norm's input x; m2 = mean of the (centred, for LayerNorm) squares."""
 
     tokens: int
-    """Statistics, not tokens, where a norm has several per token (GroupNorm)."""
+    """Number of statistics, where a norm has several per token (GroupNorm)."""
     input_mean: float
     input_var: Range
     """m2: what epsilon is added to."""
@@ -43,26 +43,28 @@ class NormMeasurement:
     """eps / (m2 + eps)."""
     amplification: Amplification
     mean_energy: float
-    """H mean(x)^2 / ||x||^2, mean over tokens: what centring removes; chance level is 1/H."""
+    """H mean(x)^2 / ||x||^2, mean over tokens: the share that centring removes; chance level
+    1/H."""
     offset_share: float
-    """||mean over tokens of x||^2 / mean over tokens of ||x||^2: what all tokens have in common."""
+    """||mean over tokens of x||^2 / mean over tokens of ||x||^2: the share of the component common
+    to all tokens."""
     max_abs: float
     top_channels: tuple[int, ...]
     """The channels of largest magnitude, largest first."""
     jacobian: NormJacobian | None = None
     constant: int = 0
-    """Of `tokens`, how many have 1e6 m2 <= eps (m2 = 0 where eps is 0): as far as the norm can
-    tell, their input is constant (zero, for RMSNorm), and what comes out is the bias."""
+    """Of `tokens`, how many have 1e6 m2 <= eps (m2 = 0 where eps is 0): their input is constant
+    (zero, for RMSNorm) relative to epsilon, and the output is the bias."""
     padded_constant: int = 0
-    """The same count over padded tokens, which enter no other number here."""
+    """The same count over padded tokens, which are excluded from all other numbers."""
     channel_share: float | None = None
-    """The largest over channels of the median over sampled tokens of x_j^2 / ||x||^2: what one
-    channel holds of the input at every token. Null where a row is no vector of channels."""
+    """The largest over channels of the median over sampled tokens of x_j^2 / ||x||^2: the share of
+    one channel at the typical token. Null where the input has no channel axis."""
     dominant_channel: int | None = None
-    """That channel."""
+    """The channel with this share."""
     output_rms: float | None = None
-    """Root mean square of what the norm puts out, over the sampled tokens."""
+    """RMS of the norm's output over the sampled tokens."""
     constant_indices: tuple[int, ...] = ()
-    """Which groups (GroupNorm) or channels (BatchNorm) `constant` counts, up to 32 of them."""
+    """Indices of the groups (GroupNorm) or channels (BatchNorm) in `constant`, up to 32."""
     eps_dominated: int = 0
     """Of `tokens`, how many have an eps_share above 1/2, the constant ones among them."""

@@ -1,4 +1,4 @@
-"""What number formats would do to what was seen: overflow, swallowed updates, lost epsilon."""
+"""Effects of number formats: overflow, absorbed updates, underflow of epsilon."""
 
 from __future__ import annotations
 
@@ -11,35 +11,34 @@ from normdiag.evidence.statistics import MedianMax
 
 @record
 class Remedy:
-    """What makes one stack's stream fit into a format that it does not fit into."""
+    """A rescaling that makes the stream of one stack fit into a format."""
 
     layer: int
-    """The first layer whose stream does not fit: from here on it must stay in float32."""
+    """The first layer whose stream overflows; from here on it must stay in float32."""
     factor: float | None
     """The power of two by which all that is written to the stream is to be multiplied, so that
     twice the largest value fits. Null where a branch or a reader takes the stream without a norm,
     which the factor would change, and where the run itself has overflowed."""
     eps_share: MedianMax | None
-    """Of the norms that read the stream, the worst, once `factor` is applied."""
+    """The largest eps_share of the norms that read the stream, after applying `factor`."""
 
 
 @record
 class FormatHeadroom:
-    """One number format against everything that was measured."""
+    """The headroom of one number format for all measured values."""
 
     largest: float
     """The largest finite value of the format."""
     headroom: float | None
-    """largest / max |value| at `tightest`; below 1 it overflows, 0: the run itself did."""
+    """largest / max |value|; below 1 the format overflows, 0: the run itself overflowed."""
     headroom_site: str | None
-    """The site of the largest value."""
+    """The site with the smallest headroom."""
     square_headroom: float | None
-    """largest / max of the squares in `tightest_square`, a norm; that they are taken in this format
-    is known only for `squared_in`."""
+    """largest / max x^2 of norms; `square_formats` states which norms square in which format."""
     square_headroom_site: str | None
     absorbed_updates: dict[str, float]
-    """Add id -> share of the non-zero elements of u that leave x + u = x. In the format of the run
-    over all tokens, in others over the sampled ones."""
+    """Add id -> share of the non-zero elements of u with x + u = x. Over all tokens in the format
+    of the run, over the sampled ones in others."""
     underflowing_epsilons: tuple[str, ...] = ()
     """Norms whose epsilon rounds to 0."""
     overflowing_gains: tuple[str, ...] = ()
@@ -50,7 +49,8 @@ class FormatHeadroom:
 
 @record
 class LogitBound:
-    """|q . k| * scale <= bound, since the norms of q and k leave at most max|gain| sqrt(d) each."""
+    """|q . k| * scale <= bound, since normalised q and k have norms of at most max|gain|
+    sqrt(d)."""
 
     bound: float
     k_norm: str

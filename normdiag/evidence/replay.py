@@ -1,4 +1,4 @@
-"""Each norm recomputed from its operands, each add from its own."""
+"""Replay: each norm and add recomputed from its operands."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from normdiag.evidence.record import record
 
 @record
 class Replay:
-    """The largest |recomputed - seen| / max |seen| of one site, over the replayed tokens."""
+    """max |recomputed - recorded| / max |recorded| of one site, over the replayed tokens."""
 
     max_rel_error: float

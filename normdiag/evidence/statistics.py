@@ -26,7 +26,7 @@ class Range:
 
 @record
 class MedianMax:
-    """Median and largest value over tokens; large is bad."""
+    """Median and largest value over tokens; for quantities where large is bad."""
 
     median: float
     max: float
@@ -34,7 +34,7 @@ class MedianMax:
 
 @record
 class MedianMin:
-    """Median and smallest value over tokens; small is bad."""
+    """Median and smallest value over tokens; for quantities where small is bad."""
 
     median: float
     min: float

@@ -1,4 +1,4 @@
-"""What the residual stream does: per add, per stack."""
+"""Measurements of the residual stream, per add and per stack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from normdiag.evidence.statistics import MeanMedianMax
 
 @record
 class TokenPosition:
-    """A token: which sequence of the probe, and where in it."""
+    """A token: the sequence of the inputs and the position in it."""
 
     sequence: int
     position: int
@@ -18,22 +18,22 @@ class TokenPosition:
 
 @record
 class Contribution:
-    """One write u as a part of x_L, the last value of its stack; means over tokens.
+    """The contribution of one write u to x_L, the last value of its stack; means over tokens.
 
-    With what the stack starts from (`Growth.start`), the shares of all its adds sum to 1, each kind
-    for itself. u is taken as it arrives: times the scales on the skips of later adds."""
+    Together with `Growth.initial_contribution` the shares of all adds sum to 1, `signed` and
+    `energy` each. u includes the scales on the skips of later adds."""
 
     signed: float
-    """<u, x_L> / ||x_L||^2: below 0 where the write was taken back later."""
+    """<u, x_L> / ||x_L||^2: below 0 where later writes cancel it."""
     energy: float
     """||u||^2 / sum over the start and all writes of the same."""
     tokens: int
-    """How many of the first sequence; its first one is left out."""
+    """Number of tokens of the first sequence, without its first."""
 
 
 @record
 class AddRms:
-    """Root mean squares over tokens and features: sizes that do not depend on the width."""
+    """RMS over tokens and features, independent of the width."""
 
     skip: float
     branch: float
@@ -59,20 +59,21 @@ class AddMeasurement:
     max_channel: int
     max_token: TokenPosition
     median_abs: float
-    """Median over tokens of a token's median |y| over channels: what `max_abs` stands out from."""
+    """Median over tokens of the median |y| over channels."""
     token_cosine: float | None
     """Mean cosine over pairs of tokens of one sequence; null where every sequence has one token."""
     kurtosis: MeanMedianMax
     """Of y over channels, 3 for a Gaussian."""
     out_ratio: MeanMedianMax | None = None
-    """||y|| / ||x|| per token: below 1 the write takes away."""
+    """||y|| / ||x|| per token."""
     sink_ratio: float | None = None
-    """Mean ||y|| of each sequence's first token / that of all others: an attention sink's."""
+    """Mean ||y|| of each sequence's first token / that of all others: large for an attention
+    sink."""
     rms: AddRms | None = None
     nonfinite: int = 0
     """Tokens, padded ones too, whose y is not finite in some channel."""
     contribution: Contribution | None = None
-    """Null behind which a norm stands on the stream: through it nothing is additive."""
+    """Null where a later norm acts on the stream, which is then not additive."""
     skip_dtype: str | None = None
     """The format of x as added, and of u; that of y is the add's own."""
     branch_dtype: str | None = None
@@ -81,14 +82,14 @@ class AddMeasurement:
     branch_max_abs: float | None = None
     """The largest |u|."""
     padded_nonfinite: int = 0
-    """How many of those of `nonfinite` are padded."""
+    """Number of padded tokens in `nonfinite`."""
     nonfinite_elements: int = 0
-    """Of y, how many values are not finite, padding included."""
+    """Number of non-finite values of y, padding included."""
 
 
 @record
 class GrowthPhase:
-    """A run of adds whose norms grow by one factor."""
+    """A range of adds with one growth factor."""
 
     first: int
     last: int
@@ -113,34 +114,34 @@ class Growth:
     """out_norm of the last add / out_norm of the first."""
     runner_up: str | None = None
     phases: tuple[GrowthPhase, ...] = ()
-    """Where the law is off by 5 % or more and runs of adds, each geometric, do better."""
+    """Geometric phases, where the law deviates by 5 % or more and phases fit better."""
     init_total: float | None = None
     """`total` of the same architecture at random initialisation, seeded, on the first sequence."""
     init_note: str | None = None
-    """Why there is none."""
+    """Why it is missing."""
     total_over_init: float | None = None
     """total / init_total."""
     update_ratio_sqrt_depth: float | None = None
-    """Median over the later half of the adds of update_ratio.median sqrt(l), l adds before: 1 where
-    equal independent writes add up, each diluted as 1/sqrt(l); sqrt(l) where none is."""
+    """Median over the later half of the adds of update_ratio.median sqrt(l), l adds before: 1 for
+    equal independent writes, whose ratio falls as 1/sqrt(l)."""
     sink_ratio: float | None = None
     """The largest `sink_ratio` of its adds."""
     initial_contribution: Contribution | None = None
-    """What the stack starts from (embeddings), as a part of its last value."""
+    """The contribution of the stack's initial value (embeddings) to its last value."""
 
 
 @record
 class Closure:
-    """Does what came in plus what the adds wrote equal what went out, layer by layer?"""
+    """Reconstruction error per layer: x_in + Σ u vs x_out."""
 
     max_rel_error: float
     layer: int | None
-    """The layer where the error is largest."""
+    """The layer with the largest error."""
 
 
 @record
 class HeadInput:
-    """What the head, or the caller of a model without one, receives."""
+    """The input of the head, or the output of a model without one."""
 
     rms: float
     max_abs: float

@@ -1,4 +1,4 @@
-"""What was analysed: the target, how it was loaded, and what was run through it."""
+"""The analysed target, how it was loaded, and its inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from normdiag.evidence.record import record
 
 @record
 class InputSummary:
-    """The inputs that were run."""
+    """A summary of the inputs."""
 
     kind: str
     """"texts" (built in), "user-texts", "inputs", "random-ids", "random" (no text), "none"."""
@@ -17,14 +17,14 @@ class InputSummary:
     texts: tuple[str, ...] = ()
     seed: int | None = None
     note: str | None = None
-    """Why the probe is what it is, where that is worth saying."""
+    """Notes on how the inputs were made."""
     digest: str | None = None
     """crc32 of all token ids; null where the inputs are none."""
 
 
 @record
 class Versions:
-    """What computed the numbers."""
+    """Versions of the libraries that computed the numbers."""
 
     normdiag: str
     torch: str | None
@@ -33,28 +33,27 @@ class Versions:
 
 @record
 class OmittedSetting:
-    """A setting that config.json leaves out and that decides what is computed.
+    """A setting that config.json omits and that changes the computation.
 
-    The tensors are the same with another value, so that nothing in the checkpoint tells which one
-    is meant."""
+    The tensors are the same for either value, so the checkpoint does not determine it."""
 
     setting: str
     value: str
-    """The default of the class, which was taken."""
+    """The class default, which was used."""
     alternative: str
-    """What was tried in its place."""
+    """The alternative value that was tried."""
     effect: str
-    """What is so by the default, such as the placement of a stack."""
+    """The structure with the default, such as the placement of a stack."""
     alternative_effect: str
-    """What would be so with the other value."""
+    """The structure with the alternative."""
 
 
 @record
 class Loading:
-    """What the loader could not match between checkpoint and model. Names are parameter names."""
+    """Mismatches between checkpoint and model, by parameter name."""
 
     missing: tuple[str, ...] = ()
-    """In the model, not in the checkpoint: newly initialised, so their numbers say nothing."""
+    """In the model, not in the checkpoint; newly initialised."""
     unexpected: tuple[str, ...] = ()
     """In the checkpoint, not in the model."""
     mismatched: tuple[str, ...] = ()

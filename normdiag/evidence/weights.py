@@ -7,7 +7,7 @@ from normdiag.evidence.record import record
 
 @record
 class TensorSummary:
-    """One floating tensor that is worth a line: non-finite values, or nothing but zeros."""
+    """One floating tensor with non-finite values or only zeros."""
 
     name: str
     shape: tuple[int, ...]
@@ -25,7 +25,7 @@ class TensorSummary:
 
 @record
 class StaticPass:
-    """What the static pass went over, and the tensors it found worth naming."""
+    """Summary of the static pass and the flagged tensors."""
 
     tensors: int
     elements: int

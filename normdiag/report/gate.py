@@ -90,7 +90,7 @@ def _describe_baseline(
         target=before.subject.target,
         margin=gate.margin,
         gone=tuple(gone),
-        note=f"not comparable: {doubts}" if doubts else None,
+        note=f"limited comparability: {doubts}" if doubts else None,
     )
 
 

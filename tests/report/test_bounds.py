@@ -55,7 +55,7 @@ def test_what_was_not_measured_is_unknown_and_says_so():
     nothing = replace(bert(), measurements=replace(bert().measurements, growth={}))
     assert bounded(TOTAL, "max", 1.0, nothing).state == "unknown"
     found = bounded("measurements.growth[model.layer].total", "max", 1.0, llama())
-    assert found.why.endswith("[model.layer] is not there: there are model.layers")
+    assert found.why.endswith("[model.layer] is missing: similar ids: model.layers")
 
 
 def test_what_was_measured_in_part_is_judged_and_the_rest_counted():

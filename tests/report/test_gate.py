@@ -66,13 +66,16 @@ def test_what_makes_the_comparison_doubtful_is_told():
     assert note(llama()) is None
     assert "(another model?)" in note(bert())
     half = replace(llama(), subject=replace(llama().subject, dtype="float16"))
-    assert note(half) == "doubtful: the baseline was run in float16, this in float32"
+    assert (
+        note(half)
+        == "limited comparability: the baseline was run in float16, this report in float32"
+    )
     of_now = replace(llama().subject.probe, digest="1")
     report = replace(llama(), subject=replace(llama().subject, probe=of_now))
     for probe, other in (({"tokens": 9}, True), ({"digest": "2"}, True), ({"digest": None}, False)):
         subject = replace(llama().subject, probe=replace(of_now, **probe))
         check = check_report(report, Gate(), replace(llama(), subject=subject), "x").check
-        said = "doubtful: the baseline was made with other inputs" if other else None
+        said = "limited comparability: the baseline was run on other inputs" if other else None
         assert check.baseline.note == said
 
 

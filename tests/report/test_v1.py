@@ -121,11 +121,11 @@ def test_a_newer_minor_version_is_read_and_its_additions_passed_over():
 @pytest.mark.parametrize(
     ("text", "what", "hint"),
     [
-        ("", "not JSON", "cut off"),
-        (v1.dump_record(bert())[:1000], "not JSON", "cut off"),
-        ('{"schema_version": "1.0", "x": NaN}', "NaN is not a JSON number", "cut off"),
-        ("[" * 100_000, "not JSON", "cut off"),
-        ('{"x": ' + "9" * 5000 + "}", "not JSON", "cut off"),
+        ("", "not JSON", "truncated"),
+        (v1.dump_record(bert())[:1000], "not JSON", "truncated"),
+        ('{"schema_version": "1.0", "x": NaN}', "NaN is not a JSON number", "truncated"),
+        ("[" * 100_000, "not JSON", "truncated"),
+        ('{"x": ' + "9" * 5000 + "}", "not JSON", "truncated"),
         ("[1, 2]", "no valid schema_version", "--json"),
         ('"text"', "no valid schema_version", "--json"),
         ('{"version": "2.1.0", "runs": []}', "no valid schema_version", "--json"),

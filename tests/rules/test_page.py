@@ -46,7 +46,7 @@ def test_thresholds_come_from_the_data(rule: Rule) -> None:
         row = next(line for line in text.splitlines() if line.startswith(f"| `{threshold.name}`"))
         assert f"| {threshold.default:g} |" in row
         assert threshold.source.replace("|", "\\|") in row
-    assert ("It has none" in text) == (not rule.thresholds)
+    assert ("no adjustable numbers" in text) == (not rule.thresholds)
 
 
 @EACH

@@ -1,4 +1,4 @@
-"""Two reports, and what was measured of both models at once, become one comparison."""
+"""Compare two reports, with differences of both models' values where they were measured."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from normdiag.errors import UsageError
 from normdiag.evidence.differences import Differences
 from normdiag.evidence.subject import InputSummary
+from normdiag.number_text import format_number
 from normdiag.report import inputs
 from normdiag.report.compare import finding_changes, moved_layers, stream_differences
 from normdiag.report.compare.comparison import (
@@ -27,18 +28,17 @@ _STREAM = ("non-finite", "stream", "stream-factor")
 
 
 def compare_reports(
-    a: Report, b: Report, seen: Differences | None = None, note: str | None = None
+    a: Report, b: Report, measured: Differences | None = None, note: str | None = None
 ) -> Comparison:
-    """Compare two reports; `seen` is what both models made of the same inputs, at paired sites.
+    """Compare two reports; `measured` holds the differences at paired sites on the same inputs.
 
-    Without it their streams are compared by the lengths that reports hold, where both were run on
-    one probe. `note` says why there is no better basis. Raises UsageError for a report that tells
-    of no structure.
+    Without it, streams are compared by their norms in the reports if both ran on the same inputs.
+    `note` states why there is no better basis. Raises UsageError for a report without structure.
     """
     _require_structure(a, "A")
     _require_structure(b, "B")
     rounding = Rounding.coarser_of(a.subject, b.subject)
-    sides = ReportPair(a, b, pair_sites(a, b, rounding), rounding, seen or Differences())
+    sides = ReportPair(a, b, pair_sites(a, b, rounding), rounding, measured or Differences())
     basis, why = _choose_basis(sides)
     stream = (
         ()
@@ -48,13 +48,13 @@ def compare_reports(
         )
     )
     layers = moved_layers.find_moved_layers(sides)
-    found = [
+    differences = [
         *find_structure_differences(sides),
         *moved_layers.describe_moved_layers(sides, layers),
         *find_weight_differences(sides, layers),
         *stream_differences.find_stream_differences(sides, stream),
     ]
-    ordered = _sort_differences(found, sides)
+    ordered = _sort_differences(differences, sides)
     part = stream_differences.find_first_divergence(stream)
     return Comparison(
         a=a.subject,
@@ -77,7 +77,7 @@ def _require_structure(report: Report, name: str) -> None:
         raise UsageError(
             f"{name} ({report.subject.target}) has no structure to compare: "
             f"mode {report.subject.mode}",
-            "inspect it as a model that runs, or with --structure-only",
+            "inspect a model that runs, or use --structure-only",
         )
 
 
@@ -102,55 +102,56 @@ def _describe_inputs(probe: InputSummary) -> str:
     return f"{probe.sequences} sequences of {probe.tokens} tokens ({probe.kind}{seed})"
 
 
-def _sort_differences(found: list[Difference], sides: ReportPair) -> tuple[Difference, ...]:
-    """Causes by their first site in the forward, then what becomes of the stream."""
+def _sort_differences(differences: list[Difference], sides: ReportPair) -> tuple[Difference, ...]:
+    """Sort causes by their first site in the forward, then differences of the stream."""
     mine, theirs = forward_order(sides.a.architecture), forward_order(sides.b.architecture)
 
     def key(difference: Difference) -> tuple[bool, float]:
         ids, places = (difference.a, mine) if difference.a else (difference.b, theirs)
         return difference.kind in _STREAM, places.get(ids[0], 0)
 
-    return tuple(sorted(found, key=key))
+    return tuple(sorted(differences, key=key))
 
 
 def _write_headline(
-    found: tuple[Difference, ...],
+    differences: tuple[Difference, ...],
     part: Divergence | None,
     stream: tuple[StreamDifference, ...],
     sides: ReportPair,
 ) -> str:
-    """The first cause before its consequence; without a cause the consequence alone."""
-    causes = [difference for difference in found if difference.kind not in _STREAM]
-    effects = "; ".join(d.message for d in found if d.kind in _STREAM)
+    """State the first cause and its effect, or the effect where no cause is known."""
+    causes = [difference for difference in differences if difference.kind not in _STREAM]
+    effects = "; ".join(d.message for d in differences if d.kind in _STREAM)
     if not causes:
         if not effects:
             return _describe_no_difference(stream, sides.rounding)
-        return f"{effects}; {_where_to_look(part)}"
+        return f"{effects}; {_describe_next_step(part)}"
     rest = len(causes) - 1
     more = f" (and {rest} more {'difference' if rest == 1 else 'differences'})" if rest else ""
     cause = causes[0].message + more
     if part is None:
-        return f"{cause}; the stream stays the same within rounding" if stream else cause
+        return f"{cause}; the stream is equal within rounding" if stream else cause
     places = forward_order(sides.a.architecture)
     if causes[0].a and _start_of_divergence(part, places, sides) < places.get(causes[0].a[0], 0):
-        return f"{effects}; behind it, {cause}"
-    return f"{cause}; the stream parts from {part.a} on (relative error {part.out:.3g})"
+        return f"{effects}; downstream, {cause}"
+    error = f"relative error {format_number(part.out)}"
+    return f"{cause}; the stream diverges from {part.a} on ({error})"
 
 
 def _start_of_divergence(part: Divergence, places: Mapping[str, float], sides: ReportPair) -> float:
-    """What comes before this place in the forward may be the cause, what comes later may not."""
+    """The place in the forward from which on a difference cannot be the cause."""
     add = next(add for add, _ in sides.pairing.adds if add.id == part.a)
     if part.where != "skip":
         return places[part.a]
     inside = (*add.input_norms, *add.inner_norms, *add.output_norms, add.id)
-    return min(places[name] for name in inside) - 5e-7  # behind a norm that stands before them all
+    return min(places[name] for name in inside) - 5e-7  # after a norm that precedes them all
 
 
-def _where_to_look(part: Divergence | None) -> str:
-    """What is left where norms and weights are the same."""
+def _describe_next_step(part: Divergence | None) -> str:
+    """Advice where norms and weights are equal."""
     if part is not None and part.where == "branch":
-        return "its norms and weights are the same: look at the code of that branch"
-    return "no norm and no weight of a branch differs"
+        return "its norms and weights are equal: compare the code of that branch"
+    return "no norms and no branch weights differ"
 
 
 def _describe_no_difference(stream: tuple[StreamDifference, ...], rounding: Rounding) -> str:
@@ -161,6 +162,6 @@ def _describe_no_difference(stream: tuple[StreamDifference, ...], rounding: Roun
         return "no difference: the streams are equal in every number that was compared"
     return (
         f"no difference beyond rounding in {rounding.dtype}: the relative error of the stream is "
-        f"at most {worst.out.median:.3g}, at {worst.a}, where rounding explains "
-        f"{worst.tolerance:.3g}"
+        f"at most {format_number(worst.out.median)} at {worst.a} (rounding tolerance "
+        f"{format_number(worst.tolerance)})"
     )

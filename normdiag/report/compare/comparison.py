@@ -1,4 +1,4 @@
-"""The comparison of two models: what differs, where their streams part, which findings changed."""
+"""The comparison of two models: differences, first divergence of the streams, changed findings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from normdiag.findings import Finding, Severity, SkippedRule
 from normdiag.report import atomic, v1
 
 ComparisonBasis = Literal["values", "summaries", "structure"]
-"""Values at each site on the same inputs; lengths, as reports hold them; neither."""
+"""Values at each site on the same inputs; norms from the reports; structure only."""
 DifferenceKind = Literal[
     "stacks",
     "layers",
@@ -37,9 +37,9 @@ StreamPart = Literal["skip", "branch", "out"]
 
 @record
 class Difference:
-    """One kind of difference at one site or, where it is the same at several, at all of them.
+    """A difference at one site, or the same difference at several sites.
 
-    Errors are what two forms of one model never differ in; warnings are other values.
+    Errors never occur between two forms of one model; warnings are different values.
     """
 
     kind: DifferenceKind
@@ -51,15 +51,14 @@ class Difference:
     value: float | None = None
     """The largest relative difference."""
     tolerance: float | None = None
-    """What rounding explains."""
+    """The rounding tolerance."""
 
 
 @record
 class StreamDifference:
-    """How far apart the stream is at one residual add y = x + u.
+    """Relative differences of the stream at one residual add y = x + u.
 
-    From summaries each is of lengths: the larger relative difference of mean and median over
-    tokens.
+    From summaries they are differences of norms: the larger of mean and median over tokens.
     """
 
     a: str
@@ -69,27 +68,28 @@ class StreamDifference:
     out: RelativeDifference
     tolerance: float
     tokens: int | None = None
-    """How many were compared one by one; null for summaries."""
+    """Number of tokens compared one by one; null for summaries."""
 
 
 @record
 class Divergence:
-    """The first residual add where the streams differ by more than rounding explains."""
+    """The first residual add where the streams differ by more than the rounding tolerance."""
 
     a: str
     b: str
     where: StreamPart
-    """In what it receives (skip), in what its branch computes, or in the sum alone."""
+    """In its skip operand, in its branch, or in the sum only."""
     error: float
-    """Of that: the median over tokens, or the largest where only some tokens differ."""
+    """Relative error there: the median over tokens, or the maximum where only some tokens
+    differ."""
     out: float
-    """Of the stream behind it."""
+    """Relative error of the stream after it."""
     tolerance: float
 
 
 @record
 class FindingChange:
-    """A finding that the second has and the first had not, or not as badly, or the reverse."""
+    """A finding that is new or worse in the second model, or gone."""
 
     state: Literal["new", "worse", "gone"]
     finding: Finding
@@ -104,24 +104,24 @@ class Comparison:
     a: Subject
     b: Subject
     headline: str
-    """The first difference that has a cause, and where the stream parts."""
+    """The first difference with a known cause, and where the streams diverge."""
     basis: ComparisonBasis
     note: str | None = None
-    """Why the basis is no better, where that is so."""
+    """Why there is no better basis; null for values."""
     paired_by: Literal["id", "position"]
     dtype: str
-    """The coarser of the two dtypes, whose rounding is allowed for."""
+    """The coarser of the two dtypes, which sets the rounding tolerance."""
     differences: tuple[Difference, ...]
     """In the order of the forward."""
     first_divergence: Divergence | None
     stream: tuple[StreamDifference, ...]
     changes: tuple[FindingChange, ...]
     skipped_rules: tuple[SkippedRule, ...] = ()
-    """Rules that could judge only one of the two: no change is told from them."""
+    """Rules that were skipped for one of the two; their findings are not compared."""
 
     @property
     def changed_severities(self) -> frozenset[Severity]:
-        """Of all differences, and of findings that are new or worse."""
+        """Severities of all differences and of findings that are new or worse."""
         changed = (c.finding.severity for c in self.changes if c.state != "gone")
         return frozenset((*(d.severity for d in self.differences), *changed))
 

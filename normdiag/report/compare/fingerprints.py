@@ -1,4 +1,4 @@
-"""What each layer has learned, in few numbers: enough to find a layer again elsewhere."""
+"""Fingerprints of layers: a few numbers of the weights, to recognise a layer elsewhere."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from normdiag.report.report import Report
 
 
 class TolerantNumber(NamedTuple):
-    """A norm or a sum of weights, or the rms of a gain; and how far rounding may move it."""
+    """A norm or sum of weights, or the rms of a gain, with its rounding tolerance."""
 
     value: float
     slack: float
 
 
 Fingerprint = tuple[TolerantNumber, ...]
-"""Of one layer: the weights of each add's branches, then its gains."""
+"""One layer: the weights of each add's branches, then its gains."""
 
 
 def compute_fingerprints(report: Report, rounding: Rounding) -> dict[str, list[Fingerprint]]:
-    """Stack id -> its layers in order. Empty tuples where nothing learned was measured."""
-    found: dict[str, list[list[TolerantNumber]]] = {
+    """Map stack ids to the fingerprints of their layers; empty tuples where nothing was
+    measured."""
+    numbers_of: dict[str, list[list[TolerantNumber]]] = {
         stack.id: [[] for _ in range(stack.layers)] for stack in report.architecture.stacks
     }
     for add in report.architecture.residual_adds:
@@ -34,31 +35,31 @@ def compute_fingerprints(report: Report, rounding: Rounding) -> dict[str, list[F
                 TolerantNumber(size, slack),
                 TolerantNumber(total, rounding.parameter_tolerance * size),
             )
-            found[add.stack][add.layer] += numbers
+            numbers_of[add.stack][add.layer] += numbers
     for norm in report.architecture.norms:
         if norm.stack is not None and norm.layer is not None and norm.gain is not None:
             rms = norm.gain.rms
-            found[norm.stack][norm.layer].append(
+            numbers_of[norm.stack][norm.layer].append(
                 TolerantNumber(rms, rounding.parameter_tolerance * rms)
             )
-    return {name: [tuple(layer) for layer in layers] for name, layers in found.items()}
+    return {name: [tuple(layer) for layer in layers] for name, layers in numbers_of.items()}
 
 
 def is_match(a: Fingerprint, b: Fingerprint) -> bool:
-    """Whether two layers may hold the same; of nothing known this cannot be said."""
+    """Whether two layers agree within rounding; False for empty fingerprints."""
     return len(a) == len(b) > 0 and all(
         abs(x.value - y.value) <= max(x.slack, y.slack) for x, y in zip(a, b, strict=True)
     )
 
 
 def label_layers(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> tuple[list[int], list[int]]:
-    """One number for each layer, the same for layers that are alike."""
+    """Label each layer with a number, equal for matching layers."""
     kinds: list[Fingerprint] = []
 
-    def label(layer: Fingerprint) -> int:
+    def assign_label(layer: Fingerprint) -> int:
         known = next((i for i, kind in enumerate(kinds) if is_match(layer, kind)), None)
         if known is None:
             kinds.append(layer)
         return len(kinds) - 1 if known is None else known
 
-    return [label(layer) for layer in a], [label(layer) for layer in b]
+    return [assign_label(layer) for layer in a], [assign_label(layer) for layer in b]

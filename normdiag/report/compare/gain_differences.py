@@ -1,4 +1,4 @@
-"""In what way two gains differ: by the 1 of `1 + w`, by a factor, or in single channels."""
+"""How two gains differ: by the 1 of `1 + w`, by a factor, or in single channels."""
 
 from __future__ import annotations
 
@@ -6,46 +6,48 @@ import math
 
 from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.differences import VectorDifference
+from normdiag.number_text import format_number
 from normdiag.report.compare.report_pair import SiteDifference
 from normdiag.report.compare.rounding import Rounding
 
 
 def compare_gains(
-    a: Norm, b: Norm, seen: VectorDifference | None, rounding: Rounding
+    a: Norm, b: Norm, measured: VectorDifference | None, rounding: Rounding
 ) -> SiteDifference | None:
-    """None where the gains are the same up to rounding; no gain is one of ones."""
+    """Compare two gains; None where they are equal within rounding. A missing gain counts as
+    ones."""
     ids, tolerance = (a.id, b.id), rounding.parameter_tolerance
     x, y = a.gain, b.gain
     if x is None or y is None:
-        alone = x or y
-        if alone is None or _is_ones(alone):
+        single = x or y
+        if single is None or _is_ones(single):
             return None
-        has, lacks = ("A", "B") if y is None else ("B", "A")
-        text = f"{has} has a gain and {lacks} has none"
-        return SiteDifference("gain", "error", ids, text, detail=f"rms {alone.rms:.6g}")
-    if seen is None:
-        apart = _relative_difference(x, y)
+        has, has_not = ("A", "B") if y is None else ("B", "A")
+        text = f"{has} has a gain and {has_not} has none"
+        return SiteDifference("gain", "error", ids, text, detail=f"rms {single.rms:.6g}")
+    if measured is None:
+        difference = _relative_difference(x, y)
         detail = f"{_format_rms(x)} in A, {_format_rms(y)} in B"
     else:
-        apart, detail = seen.max_relative, describe_largest(seen)
-    if apart <= tolerance:
+        difference, detail = measured.max_relative, describe_largest(measured)
+    if difference <= tolerance:
         return None
     if _is_shifted(x, y, tolerance):
         more, less = ("B", "A") if (y.mean or 0.0) > (x.mean or 0.0) else ("A", "B")
         text = f"the gain is larger by just 1 in {more} than in {less}, as with the 1 of 1 + w"
-        return SiteDifference("gain-offset", "error", ids, text, apart, tolerance, detail)
+        return SiteDifference("gain-offset", "error", ids, text, difference, tolerance, detail)
     factor = _scale_factor(x, y, tolerance)
     if factor is not None:
         text = f"the gain of B is {factor:.6g} times that of A"
-        return SiteDifference("gain-factor", "warning", ids, text, apart, tolerance, detail)
-    return SiteDifference("gain", "warning", ids, "the gain differs", apart, tolerance, detail)
+        return SiteDifference("gain-factor", "warning", ids, text, difference, tolerance, detail)
+    return SiteDifference("gain", "warning", ids, "the gain differs", difference, tolerance, detail)
 
 
-def describe_largest(seen: VectorDifference) -> str:
-    """Where two vectors differ most."""
+def describe_largest(measured: VectorDifference) -> str:
+    """Describe the channel where two vectors differ most."""
     return (
-        f"max relative {seen.max_relative:.3g} at channel {seen.channel}: {seen.a:.6g} in A, "
-        f"{seen.b:.6g} in B"
+        f"max relative difference {format_number(measured.max_relative)} at channel "
+        f"{measured.channel}: {measured.a:.6g} in A, {measured.b:.6g} in B"
     )
 
 
@@ -59,7 +61,7 @@ def _is_ones(gain: Gain) -> bool:
 
 
 def _relative_difference(x: Gain, y: Gain) -> float:
-    """The largest difference of their summaries, in units of the rms (max_abs: of itself)."""
+    """The largest difference of the summaries, relative to the rms (of max_abs, to itself)."""
     if x.nonfinite != y.nonfinite:
         return math.inf
     size = max(x.rms, y.rms)
@@ -68,8 +70,8 @@ def _relative_difference(x: Gain, y: Gain) -> float:
         numbers.append((x.mean, y.mean))
     relative = [abs(p - q) / size if size else 0.0 for p, q in numbers]
     top = max(x.max_abs, y.max_abs)
-    found = max(*relative, abs(x.max_abs - y.max_abs) / top if top else 0.0)
-    return 0.0 if math.isnan(found) else found
+    largest = max(*relative, abs(x.max_abs - y.max_abs) / top if top else 0.0)
+    return 0.0 if math.isnan(largest) else largest
 
 
 def _is_shifted(x: Gain, y: Gain, tolerance: float) -> bool:
@@ -83,7 +85,7 @@ def _is_shifted(x: Gain, y: Gain, tolerance: float) -> bool:
 
 
 def _scale_factor(x: Gain, y: Gain, tolerance: float) -> float | None:
-    """c, where y is c x in all that is known of them."""
+    """Return c where all summaries agree with y = c x."""
     if not (x.rms > 0 and y.rms > 0 and x.mean is not None and y.mean is not None):
         return None
     factor = y.rms / x.rms * (-1.0 if x.mean * y.mean < 0 else 1.0)

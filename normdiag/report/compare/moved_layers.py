@@ -1,4 +1,4 @@
-"""Layers that stand elsewhere: swapped, shifted, or twice."""
+"""Layers at another position: swapped, shifted or repeated."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from normdiag.report.compare.report_pair import ReportPair
 
 @dataclass(frozen=True, slots=True)
 class MovedLayers:
-    """Stack of the first -> layer of the second -> the other layer of the first that it holds."""
+    """Stack of the first -> layer of the second -> layer of the first with the same weights."""
 
     layers: dict[str, dict[int, int]]
 
     def is_moved(self, stack: str | None, layer: int | None) -> bool:
-        """Whether that layer of the first has another's content in the second."""
+        """Whether this layer holds the weights of another one in the second model."""
         return stack is not None and layer in self.layers.get(stack, {})
 
 
 def find_moved_layers(sides: ReportPair) -> MovedLayers:
-    """Looked for in stacks of equally many layers; others are lined up when they are paired."""
+    """Find moved layers in stacks of equal depth; others are aligned when they are paired."""
     mine = compute_fingerprints(sides.a, sides.rounding)
     theirs = compute_fingerprints(sides.b, sides.rounding)
     return MovedLayers(
@@ -36,7 +36,7 @@ def find_moved_layers(sides: ReportPair) -> MovedLayers:
 
 
 def _find_moves(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> dict[int, int]:
-    """Layers that hold what just one other holds: of equal layers nobody can say which it was."""
+    """Find layers that match exactly one other layer; equal layers are ambiguous."""
     moves = {}
     for layer, content in enumerate(b):
         if not is_match(a[layer], content):
@@ -47,7 +47,7 @@ def _find_moves(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> dict[int,
 
 
 def describe_moved_layers(sides: ReportPair, moved: MovedLayers) -> list[Difference]:
-    """Each swap once, then what else stands elsewhere."""
+    """Describe each swap once, then other moved layers."""
     return [
         _moved_difference(a.id, b.id, layer, source, is_swap=moves.get(source) == layer)
         for a, b in sides.pairing.stacks
@@ -60,11 +60,11 @@ def describe_moved_layers(sides: ReportPair, moved: MovedLayers) -> list[Differe
 def _moved_difference(a: str, b: str, layer: int, source: int, *, is_swap: bool) -> Difference:
     if is_swap:
         message = (
-            f"layers {layer} and {source} of {a} are swapped: each holds in B what the other "
-            "holds in A"
+            f"layers {layer} and {source} of {a} are swapped in B: each has the weights "
+            "of the other"
         )
     else:
-        message = f"layer {layer} of {a} holds in B what layer {source} holds in A"
+        message = f"layer {layer} of {a} in B has the weights of layer {source} in A"
     return Difference(
         kind="moved-layers",
         severity="error",

@@ -1,8 +1,8 @@
-"""Which stack, layer, add and norm of one model is which of another.
+"""Pair the stacks, layers, adds and norms of two models.
 
-By id where both have it; else by position in the data flow: the order of stacks, layers, adds and
-norms in the forward, and the role of a norm. Where one stack has more layers than the other, layers
-are lined up by what they have learned.
+Pairs are formed by id, else by position in the data flow: the order of stacks, layers, adds and
+norms in the forward, and the role of a norm. Stacks of unequal depth are aligned by the
+fingerprints of their layers.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Pairing:
 
     @property
     def paired_ids(self) -> dict[str, str]:
-        """Of the first -> of the second: stacks, adds and norms."""
+        """Ids of the first -> ids of the second: stacks, adds and norms."""
         return {a.id: b.id for pairs in (self.stacks, self.adds, self.norms) for a, b in pairs}
 
 
 def pair_sites(a: Report, b: Report, rounding: Rounding) -> Pairing:
-    """Every stack, add and norm of `a` that has a counterpart in `b`, with it."""
+    """Pair every stack, add and norm of `a` with its counterpart in `b`."""
     ours, theirs = a.architecture, b.architecture
     stacks = tuple(_pair_stacks(ours.stacks, theirs.stacks))
     mine, other = compute_fingerprints(a, rounding), compute_fingerprints(b, rounding)
@@ -60,14 +60,14 @@ def pair_sites(a: Report, b: Report, rounding: Rounding) -> Pairing:
 
 
 def _pair_stacks(a: Sequence[Stack], b: Sequence[Stack]) -> Iterator[tuple[Stack, Stack]]:
-    """By id, then those that are left by width, then in order."""
-    left = {stack.id: stack for stack in b}
+    """Pair stacks by id, then the others by width, then in order."""
+    remaining = {stack.id: stack for stack in b}
     matched: dict[str, Stack] = {}
-    for alike in (_have_same_id, _have_same_width, _accept_any):
+    for is_candidate in (_have_same_id, _have_same_width, _accept_any):
         for stack in a:
-            found = next((t for t in left.values() if alike(stack, t)), None)
-            if stack.id not in matched and found is not None:
-                matched[stack.id] = left.pop(found.id)
+            counterpart = next((t for t in remaining.values() if is_candidate(stack, t)), None)
+            if stack.id not in matched and counterpart is not None:
+                matched[stack.id] = remaining.pop(counterpart.id)
     return ((stack, matched[stack.id]) for stack in a if stack.id in matched)
 
 
@@ -84,27 +84,29 @@ def _accept_any(a: Stack, b: Stack) -> bool:
 
 
 def _pair_layers(a: Sequence[Fingerprint], b: Sequence[Fingerprint]) -> Layers:
-    """One to one in order; of unequal numbers those that hold the same, or else the first ones."""
+    """Pair layers in order; for unequal numbers by matching weights, else the first ones."""
     by_number = dict(zip(range(len(a)), range(len(b)), strict=False))
     if len(a) == len(b):
         return by_number
     matcher = SequenceMatcher(None, *label_layers(a, b), autojunk=False)
-    found = {
+    pairs = {
         block.a + i: block.b + i
         for block in matcher.get_matching_blocks()
         for i in range(block.size)
     }
-    return found if 2 * len(found) >= min(len(a), len(b)) else by_number
+    return pairs if 2 * len(pairs) >= min(len(a), len(b)) else by_number
 
 
 class _PlaceLookup:
-    """Where sites stand, told in the first model's words."""
+    """Places of sites, expressed as stack and layer of the first model."""
 
     def __init__(self, stacks: Iterable[tuple[Stack, Stack]], layers: dict[str, Layers]) -> None:
         self._layers = layers
         self._stack_of = {b.id: a.id for a, b in stacks}
         self._layer_of = {
-            (stack, second): first for stack, own in layers.items() for first, second in own.items()
+            (stack, second): first
+            for stack, pairs in layers.items()
+            for first, second in pairs.items()
         }
 
     def place_in_first(self, site: Norm | ResidualAdd) -> tuple[str | None, int | None]:
@@ -121,20 +123,19 @@ class _PlaceLookup:
 def _pair_by_place(
     a: Sequence[Site], b: Sequence[Site], place: _PlaceLookup, role: Callable[[Site], str]
 ) -> Iterator[tuple[Site, Site]]:
-    """Those of one id at one place; then in order among those of a place and role; then among
-    those of a layer, whatever their role."""
-    left = {site.id: site for site in b}
+    """Pair sites by id at equal places, then in order by place and role, then by layer alone."""
+    remaining = {site.id: site for site in b}
     matched: dict[str, Site] = {}
     for site in a:
-        same = left.get(site.id)
+        same = remaining.get(site.id)
         if same is not None and place.place_in_second(same) == place.place_in_first(site):
-            matched[site.id] = left.pop(site.id)
+            matched[site.id] = remaining.pop(site.id)
     for name in (role, lambda site: "" if site.layer is not None else role(site)):
         waiting: dict[object, list[Site]] = defaultdict(list)
-        for site in left.values():
+        for site in remaining.values():
             waiting[place.place_in_second(site), name(site)].append(site)
         for site in a:
             row = waiting[place.place_in_first(site), name(site)]
             if site.id not in matched and row:
-                matched[site.id] = left.pop(row.pop(0).id)
+                matched[site.id] = remaining.pop(row.pop(0).id)
     return ((site, matched[site.id]) for site in a if site.id in matched)

@@ -1,4 +1,4 @@
-"""The two reports with all that is needed to look at them together."""
+"""Two reports with their pairing, tolerances and measured differences."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from normdiag.report.compare.rounding import Rounding
 from normdiag.report.report import Report
 
 PairedIds = tuple[str, str]
-"""One site in the first and in the second; "" where that has none."""
+"""Ids of one site in the first and second; "" where it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPair:
-    """a and b, which site of one is which of the other, and what was measured of both at once."""
+    """Two reports, the pairing of their sites, and the measured differences."""
 
     a: Report
     b: Report
@@ -31,7 +31,7 @@ class ReportPair:
 
 @dataclass(frozen=True, slots=True)
 class SiteDifference:
-    """A difference before it has its words' ending: where, and how large."""
+    """A difference at one site, before equal ones are folded."""
 
     kind: DifferenceKind
     severity: Severity
@@ -41,13 +41,15 @@ class SiteDifference:
     value: float | None = None
     tolerance: float | None = None
     detail: str = ""
-    """What is different from site to site, told of the first."""
+    """Details that vary between sites, shown for the first."""
 
 
-def fold_differences(found: Iterable[SiteDifference], noun: str, total: int) -> list[Difference]:
-    """One difference for all that read the same, which stood at so many of `total` sites."""
+def fold_differences(
+    differences: Iterable[SiteDifference], noun: str, total: int
+) -> list[Difference]:
+    """Fold equal differences into one, which states their share of `total` sites."""
     groups: dict[tuple[DifferenceKind, Severity, str], list[SiteDifference]] = {}
-    for each in found:
+    for each in differences:
         groups.setdefault((each.kind, each.severity, each.text), []).append(each)
     return [_fold_group(group, noun, total) for group in groups.values()]
 
@@ -75,20 +77,20 @@ def _describe_places(group: list[SiteDifference], noun: str, total: int) -> str:
 
 
 def format_ids(ids: PairedIds) -> str:
-    """A site by its name, or by both where they differ."""
+    """Format the id of a site, or both ids where they differ."""
     a, b = ids
     return f"{a} ({b} in B)" if a and b and a != b else a or b
 
 
 def forward_order(architecture: Architecture) -> dict[str, float]:
-    """Stacks, layers ("<stack>/layer#k"), norms and adds -> their place in the forward."""
+    """Map stacks, layers ("<stack>/layer#k"), norms and adds to their place in the forward."""
     names: list[str | None] = []
     for add in architecture.residual_adds:
         inside = (*add.input_norms, *add.inner_norms, *add.output_norms)
         layer = layer_id(add.stack, add.layer)
         names += [add.stack, layer, add.skip_norm, *inside, add.id, add.stream_norm]
     places = {name: float(i) for i, name in enumerate(dict.fromkeys(names)) if name is not None}
-    # All other norms (first, last, between stacks) stand before the next one that has a place.
+    # Other norms (first, last, between stacks) precede the next norm that has a place.
     place = float(len(names))
     for norm in reversed(architecture.norms):
         place = places.setdefault(norm.id, place - 1e-6)

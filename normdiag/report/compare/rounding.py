@@ -1,6 +1,6 @@
-"""What rounding explains: up to which difference two models may hold and compute the same.
+"""Rounding tolerances: differences up to which two models count as equal.
 
-u is half the distance from 1 to the next number, of the coarser of the two dtypes.
+u is the unit roundoff of the coarser of the two dtypes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Rounding:
 
     @classmethod
     def coarser_of(cls, a: Subject, b: Subject) -> Rounding:
-        """The coarser of two."""
+        """The rounding of the coarser dtype."""
         return max(
             (cls(_UNITS.get(s.dtype or "", _COARSE), s.dtype or "?") for s in (a, b)),
             key=_unit_roundoff,
@@ -42,11 +42,12 @@ class Rounding:
         return 4 * self.unit
 
     def stream_tolerance(self, depth: int) -> float:
-        """Relative, of the stream after the add at `depth`: independent errors pile up as roots do.
+        """Relative, of the stream after the add at `depth`: independent errors grow as a square
+        root.
 
-        Against float32, a real model of 60 adds in bfloat16 is off by 0.7 u after its first add and
-        by 4.5 u after its last, in float16 by 3 u; random models of a few adds, by up to 8 u. This
-        gives 8 u and 62 u.
+        Compared with float32, a real model of 60 adds differs by 0.7 u after its first add and 4.5
+        u after its last in bfloat16, 3 u in float16; random models of a few adds differ by up to 8
+        u. The tolerance is 8 u and 62 u.
         """
         return max(8 * self.unit, _LEAST) * math.sqrt(1 + depth)
 
@@ -55,7 +56,7 @@ class Rounding:
         return 4 * self.unit / math.sqrt(max(elements, 1)) + 4 * self.unit**2 + _SUMMED
 
     def are_same_weights(self, a: BranchWeights, b: BranchWeights) -> bool:
-        """Whether norm and sum agree. Zeros may have been left out of one, so elements need not."""
+        """Whether norm and sum agree. The number of elements may differ by omitted zeros."""
         size = max(a.norm, b.norm)
         slack = self.norm_tolerance(min(a.elements, b.elements))
         return _is_close(a.norm, b.norm, slack * size) and _is_close(
@@ -64,7 +65,7 @@ class Rounding:
 
 
 def _is_close(a: float, b: float, slack: float) -> bool:
-    """Within `slack`; not finite numbers are like themselves alone."""
+    """Whether they agree within `slack`; non-finite numbers only equal themselves."""
     if not (math.isfinite(a) and math.isfinite(b)):
         return a == b or (math.isnan(a) and math.isnan(b))
     return abs(a - b) <= slack

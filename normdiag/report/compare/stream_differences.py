@@ -1,4 +1,4 @@
-"""Where two streams part: by their values on the same inputs, else by their lengths."""
+"""Where two streams diverge, by their values on the same inputs or else by their norms."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from normdiag.report.compare.comparison import Difference, Divergence, StreamDif
 from normdiag.report.compare.report_pair import ReportPair, format_ids
 
 _ONE_TOKEN = 30.0
-"""Of the tolerance: some tokens are rounded much worse than most (in a real model of 60 adds, those
-of massive activations are off by up to ten times the median)."""
+"""Factor on the tolerance for a single token: tokens with massive activations are rounded up to ten
+times worse than the median (in a real model of 60 adds)."""
 
 
 def iterate_stream_differences(sides: ReportPair, *, by_values: bool) -> Iterator[StreamDifference]:
-    """Every pair of adds that was measured in both, in the order of the forward."""
+    """Yield differences at adds measured in both, in the order of the forward."""
     mine, theirs = sides.a.measurements.stream, sides.b.measurements.stream
     for a, b in sides.pairing.adds:
         tolerance = sides.rounding.stream_tolerance(a.depth)
-        seen = sides.differences.adds.get(a.id)
-        if by_values and seen is not None:
-            yield _stream_difference((a.id, b.id), seen, tolerance, seen.tokens)
+        measured = sides.differences.adds.get(a.id)
+        if by_values and measured is not None:
+            yield _stream_difference((a.id, b.id), measured, tolerance, measured.tokens)
         elif not by_values and a.id in mine and b.id in theirs:
             lengths = _add_norm_difference(mine[a.id], theirs[b.id])
             yield _stream_difference((a.id, b.id), lengths, tolerance, None)
 
 
 def _stream_difference(
-    ids: tuple[str, str], apart: AddDifference, tolerance: float, tokens: int | None
+    ids: tuple[str, str], difference: AddDifference, tolerance: float, tokens: int | None
 ) -> StreamDifference:
     return StreamDifference(
         a=ids[0],
         b=ids[1],
-        skip=apart.skip,
-        branch=apart.branch,
-        out=apart.out,
+        skip=difference.skip,
+        branch=difference.branch,
+        out=difference.out,
         tolerance=tolerance,
         tokens=tokens,
     )
@@ -53,7 +53,7 @@ def _add_norm_difference(a: AddMeasurement, b: AddMeasurement) -> AddDifference:
 
 
 def _norm_difference(a: MeanMedianMax, b: MeanMedianMax) -> RelativeDifference:
-    """Of lengths: `max` is that of the longest token, the last what one factor does not explain."""
+    """Difference of norms: `max` compares maxima, `after_scaling` is what one factor leaves."""
     ratios = [
         _finite_ratio(x, y) for x, y in ((a.mean, b.mean), (a.median, b.median), (a.max, b.max))
     ]
@@ -67,7 +67,7 @@ def _norm_difference(a: MeanMedianMax, b: MeanMedianMax) -> RelativeDifference:
 
 
 def _finite_ratio(a: float, b: float) -> float:
-    """b / a; 1 where they are equal, not finite ones too."""
+    """b / a; 1 where they are equal, also for non-finite values."""
     if a == b or (math.isnan(a) and math.isnan(b)):
         return 1.0
     if not (math.isfinite(a) and math.isfinite(b)):
@@ -76,15 +76,15 @@ def _finite_ratio(a: float, b: float) -> float:
 
 
 def find_first_divergence(stream: tuple[StreamDifference, ...]) -> Divergence | None:
-    """The first add behind which the streams differ, or that already receives different ones."""
+    """Find the first add whose operands or sum differ beyond the tolerance."""
     for site in stream:
-        for where, apart in _parts_in_order(site):
-            if _exceeds_tolerance(apart, site.tolerance):
+        for where, difference in _parts_in_order(site):
+            if _exceeds_tolerance(difference, site.tolerance):
                 return Divergence(
                     a=site.a,
                     b=site.b,
                     where=where,
-                    error=_relative_error(apart, site.tolerance),
+                    error=_relative_error(difference, site.tolerance),
                     out=_relative_error(site.out, site.tolerance),
                     tolerance=site.tolerance,
                 )
@@ -92,33 +92,33 @@ def find_first_divergence(stream: tuple[StreamDifference, ...]) -> Divergence | 
 
 
 def _parts_in_order(site: StreamDifference) -> Iterator[tuple[StreamPart, RelativeDifference]]:
-    """In the order of causes. A branch that differs counts where the sum does, too."""
+    """Parts in causal order. A branch difference counts only where the sum differs."""
     yield "skip", site.skip
     if _exceeds_tolerance(site.out, site.tolerance):
         yield "branch", site.branch
         yield "out", site.out
 
 
-def _exceeds_tolerance(apart: RelativeDifference, tolerance: float) -> bool:
-    """At half of the tokens, or very much at one."""
-    return apart.median > tolerance or apart.max > _ONE_TOKEN * tolerance
+def _exceeds_tolerance(difference: RelativeDifference, tolerance: float) -> bool:
+    """At half of the tokens, or far beyond the tolerance at one."""
+    return difference.median > tolerance or difference.max > _ONE_TOKEN * tolerance
 
 
-def _relative_error(apart: RelativeDifference, tolerance: float) -> float:
-    return apart.median if apart.median > tolerance else apart.max
+def _relative_error(difference: RelativeDifference, tolerance: float) -> float:
+    return difference.median if difference.median > tolerance else difference.max
 
 
 def find_stream_differences(
     sides: ReportPair, stream: tuple[StreamDifference, ...]
 ) -> list[Difference]:
-    """Where one is not finite, where a stream is a multiple of the other, and where they part."""
-    found = list(_find_nonfinite(sides))
+    """Find where one stream is not finite, a multiple of the other, or diverges."""
+    differences = list(_find_nonfinite(sides))
     part = find_first_divergence(stream)
     if part is None:
-        return found
+        return differences
     site = next(site for site in stream if site.a == part.a)
     factor = _scale_factor(site, part)
-    found.append(
+    differences.append(
         Difference(
             kind="stream" if factor is None else "stream-factor",
             severity="warning" if factor is None else "error",
@@ -129,7 +129,7 @@ def find_stream_differences(
             tolerance=part.tolerance,
         )
     )
-    return found
+    return differences
 
 
 def _is_first_add(sides: ReportPair, part: Divergence) -> bool:
@@ -139,22 +139,22 @@ def _is_first_add(sides: ReportPair, part: Divergence) -> bool:
 def _describe_divergence(part: Divergence, factor: float | None, *, is_first: bool) -> str:
     name = format_ids((part.a, part.b))
     what = {
-        "skip": f"what {name} receives",
+        "skip": f"the input of {name}",
         "branch": f"the branch of {name}",
         "out": f"the stream after {name}",
     }[part.where]
     if is_first and part.where == "skip":
-        what = f"the beginning of the stream (the embedding), received by {name},"
+        what = f"the start of the stream (the embedding) at {name}"
     if factor is not None:
         return f"{what} is {factor:.6g} times as large in B as in A"
-    return f"the streams part: {what} differs"
+    return f"the streams diverge: {what} differs"
 
 
 def _scale_factor(site: StreamDifference, part: Divergence) -> float | None:
-    """c, where what differs is c times that of the first, up to rounding."""
-    apart = {"skip": site.skip, "branch": site.branch, "out": site.out}[part.where]
-    is_scaled = math.isfinite(apart.factor) and apart.after_scaling <= site.tolerance
-    return apart.factor if is_scaled and abs(apart.factor - 1) > site.tolerance else None
+    """Return c where the differing part is c times that of the first, within rounding."""
+    difference = {"skip": site.skip, "branch": site.branch, "out": site.out}[part.where]
+    is_scaled = math.isfinite(difference.factor) and difference.after_scaling <= site.tolerance
+    return difference.factor if is_scaled and abs(difference.factor - 1) > site.tolerance else None
 
 
 def _find_nonfinite(sides: ReportPair) -> Iterator[Difference]:
@@ -162,7 +162,7 @@ def _find_nonfinite(sides: ReportPair) -> Iterator[Difference]:
     for a, b in sides.pairing.adds:
         if a.id not in mine or b.id not in theirs:
             continue
-        finite = [math.isfinite(seen.max_abs) for seen in (mine[a.id], theirs[b.id])]
+        finite = [math.isfinite(measured.max_abs) for measured in (mine[a.id], theirs[b.id])]
         if finite[0] != finite[1]:
             bad, good = ("B", "A") if finite[0] else ("A", "B")
             yield Difference(

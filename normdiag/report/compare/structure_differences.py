@@ -1,4 +1,4 @@
-"""Differences in how the two are built: stacks, layers, placement, norms, epsilons, scales."""
+"""Structural differences: stacks, layers, placement, norms, epsilons, scales."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from normdiag.report.compare.rounding import Rounding
 
 
 def find_structure_differences(sides: ReportPair) -> list[Difference]:
-    """Stacks first, then in no order."""
-    found = list(_find_unpaired_stacks(sides))
+    """Find structural differences, those of stacks first."""
+    differences = list(_find_unpaired_stacks(sides))
     for a, b in sides.pairing.stacks:
-        found += _compare_stacks(sides, a, b)
-    found += fold_differences(_compare_adds(sides), "adds", len(sides.pairing.adds))
-    found += _find_missing_norms(sides)
-    found += fold_differences(_compare_norms(sides), "norms", len(sides.pairing.norms))
-    return found
+        differences += _compare_stacks(sides, a, b)
+    differences += fold_differences(_compare_adds(sides), "adds", len(sides.pairing.adds))
+    differences += _find_missing_norms(sides)
+    differences += fold_differences(_compare_norms(sides), "norms", len(sides.pairing.norms))
+    return differences
 
 
 def _find_unpaired_stacks(sides: ReportPair) -> Iterator[Difference]:
@@ -29,7 +29,7 @@ def _find_unpaired_stacks(sides: ReportPair) -> Iterator[Difference]:
             if stack.id not in paired:
                 what = f"{name} has a stack {stack.id} ({stack.layers} layers, width {stack.width})"
                 yield _one_sided_difference(
-                    "stacks", f"{what} that {other} has not", (stack.id,), place
+                    "stacks", f"{what} without counterpart in {other}", (stack.id,), place
                 )
 
 
@@ -47,8 +47,8 @@ def _one_sided_difference(
 
 def _compare_stacks(sides: ReportPair, a: Stack, b: Stack) -> Iterator[Difference]:
     if a.width != b.width:
-        said = f"the stream of {a.id} has {a.width} features in A and {b.width} in B"
-        yield Difference(kind="width", severity="error", a=(a.id,), b=(b.id,), message=said)
+        message = f"the stream of {a.id} has {a.width} features in A and {b.width} in B"
+        yield Difference(kind="width", severity="error", a=(a.id,), b=(b.id,), message=message)
     counts = []
     if a.layers != b.layers:
         counts.append(
@@ -58,18 +58,18 @@ def _compare_stacks(sides: ReportPair, a: Stack, b: Stack) -> Iterator[Differenc
     x, y = a.residual_adds_per_layer, b.residual_adds_per_layer
     if x != y:
         counts.append(f"each layer of {a.id} has {x} residual adds in A and {y} in B")
-    for said in counts:
-        yield Difference(kind="layers", severity="error", a=(a.id,), b=(b.id,), message=said)
+    for message in counts:
+        yield Difference(kind="layers", severity="error", a=(a.id,), b=(b.id,), message=message)
 
 
 def _describe_unpaired_layers(sides: ReportPair, a: Stack, b: Stack) -> str:
     layers = sides.pairing.layers[a.id]
-    left = [i for i in range(a.layers) if i not in layers]
-    more = [i for i in range(b.layers) if i not in layers.values()]
-    said = [f"{_format_layers(left)} of A"] if left else []
-    said += [f"{_format_layers(more)} of B"] if more else []
-    how = ", lined up by what they hold" if any(i != j for i, j in layers.items()) else ""
-    return f": {' and '.join(said)} without counterpart{how}" if said else ""
+    only_a = [i for i in range(a.layers) if i not in layers]
+    only_b = [i for i in range(b.layers) if i not in layers.values()]
+    parts = [f"{_format_layers(only_a)} of A"] if only_a else []
+    parts += [f"{_format_layers(only_b)} of B"] if only_b else []
+    how = ", aligned by content" if any(i != j for i, j in layers.items()) else ""
+    return f": {' and '.join(parts)} without counterpart{how}" if parts else ""
 
 
 def _format_layers(layers: list[int]) -> str:
@@ -125,20 +125,20 @@ def _format_scale(scale: Scale) -> str:
 def _find_missing_norms(sides: ReportPair) -> Iterator[Difference]:
     for name, other, report, place in (("A", "B", sides.a, 0), ("B", "A", sides.b, 1)):
         paired = {norms[place].id for norms in sides.pairing.norms}
-        lone: dict[str, list[Norm]] = {}
+        unpaired: dict[str, list[Norm]] = {}
         for norm in report.architecture.norms:
-            is_lone = norm.id not in paired and not _is_in_unpaired_layer(sides, norm, place)
-            if is_lone:
-                lone.setdefault(norm.role, []).append(norm)
-        for role, norms in lone.items():
+            is_unpaired = norm.id not in paired and not _is_in_unpaired_layer(sides, norm, place)
+            if is_unpaired:
+                unpaired.setdefault(norm.role, []).append(norm)
+        for role, norms in unpaired.items():
             ids = tuple(norm.id for norm in norms)
             more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-            said = f"{name} normalises at {ids[0]}{more} (role {role}), {other} does not"
-            yield _one_sided_difference("missing-norm", said, ids, place)
+            message = f"{name} normalises at {ids[0]}{more} (role {role}), {other} does not"
+            yield _one_sided_difference("missing-norm", message, ids, place)
 
 
 def _is_in_unpaired_layer(sides: ReportPair, norm: Norm, place: int) -> bool:
-    """Whether its whole stack or layer has no counterpart, which is told of those."""
+    """Whether the stack or layer of a norm is unpaired, which is reported instead."""
     if norm.stack is None:
         return False
     pairs = [stacks for stacks in sides.pairing.stacks if stacks[place].id == norm.stack]

@@ -1,4 +1,4 @@
-"""Differences in what the two hold: gains, biases, the weights of branches."""
+"""Differences of parameters: gains, biases, branch weights."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from normdiag.report.compare.report_pair import ReportPair, SiteDifference, fold
 
 
 def find_weight_differences(sides: ReportPair, moved: MovedLayers) -> list[Difference]:
-    """Of all layers that are where they were; the moved ones are told of as such."""
+    """Find parameter differences, except in moved layers, which are reported as such."""
     norms = [(a, b) for a, b in sides.pairing.norms if not moved.is_moved(a.stack, a.layer)]
-    found = [each for a, b in norms for each in _compare_norms(sides, a, b)]
+    differences = [each for a, b in norms for each in _compare_norms(sides, a, b)]
     weights = fold_differences(_compare_weights(sides, moved), "adds", len(sides.pairing.adds))
-    return fold_differences(found, "norms", len(norms)) + weights
+    return fold_differences(differences, "norms", len(norms)) + weights
 
 
 def _compare_norms(sides: ReportPair, a: Norm, b: Norm) -> Iterator[SiteDifference]:
@@ -27,12 +27,14 @@ def _compare_norms(sides: ReportPair, a: Norm, b: Norm) -> Iterator[SiteDifferen
     if (a.bias_rms or 0.0) == (b.bias_rms or 0.0) == 0.0:
         return
     ids, tolerance = (a.id, b.id), sides.rounding.parameter_tolerance
-    seen = sides.differences.biases.get(a.id)
+    vectors = sides.differences.biases.get(a.id)
     text = "the bias differs"
-    if seen is not None:
-        if seen.max_relative > tolerance:
-            detail = gain_differences.describe_largest(seen)
-            yield SiteDifference("bias", "warning", ids, text, seen.max_relative, tolerance, detail)
+    if vectors is not None:
+        if vectors.max_relative > tolerance:
+            detail = gain_differences.describe_largest(vectors)
+            yield SiteDifference(
+                "bias", "warning", ids, text, vectors.max_relative, tolerance, detail
+            )
         return
     x, y = a.bias_rms or 0.0, b.bias_rms or 0.0
     if not abs(x - y) <= tolerance * max(x, y):

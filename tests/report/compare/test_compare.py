@@ -286,17 +286,19 @@ class TestMovedLayers:
 
     def test_a_swap_is_told_once(self) -> None:
         a, b = self.of(1, 2, 3, 4), self.of(1, 4, 3, 2)
-        message = "layers 1 and 3 of model.layers are swapped: each holds in B what the other holds"
-        assert self.said(a, b) == [("moved-layers", f"{message} in A")]
+        message = (
+            "layers 1 and 3 of model.layers are swapped in B: each has the weights of the other"
+        )
+        assert self.said(a, b) == [("moved-layers", message)]
 
     def test_a_shift_is_told_layer_by_layer(self) -> None:
         found = self.said(self.of(1, 2, 3), self.of(3, 1, 2))
         assert [kind for kind, _ in found] == ["moved-layers"] * 3
-        assert found[0][1] == "layer 0 of model.layers holds in B what layer 2 holds in A"
+        assert found[0][1] == "layer 0 of model.layers in B has the weights of layer 2 in A"
 
     def test_a_copy_is_no_swap(self) -> None:
         found = self.said(self.of(1, 2, 3), self.of(1, 2, 1))
-        message = "layer 2 of model.layers holds in B what layer 0 holds in A"
+        message = "layer 2 of model.layers in B has the weights of layer 0 in A"
         assert found == [("moved-layers", message)]
 
     def test_of_equal_layers_nothing_is_claimed(self) -> None:
@@ -307,8 +309,8 @@ class TestMovedLayers:
         comparison = compare_reports(self.of(1, 2, 3, 4), self.of(1, 3, 4))
         (difference,) = comparison.differences[:1]
         assert difference.message == (
-            "model.layers has 4 layers in A and 3 in B: layer 1 of A without counterpart, lined up "
-            "by what they hold"
+            "model.layers has 4 layers in A and 3 in B: layer 1 of A without counterpart, aligned "
+            "by content"
         )
         pairs = {site.a: site.b for site in comparison.stream}
         assert pairs["model.layers.2/add#0"] == "model.layers.1/add#0"
