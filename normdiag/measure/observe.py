@@ -10,7 +10,7 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.subject import Subject
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.input_requirements import collect_requirements
+from normdiag.inputs.input_requirements import config_value
 from normdiag.inputs.model_inputs import build_inputs
 from normdiag.loading.interface import CheckpointTensors, LoadedModel
 from normdiag.measure.comparing.snapshot import Snapshot
@@ -99,7 +99,7 @@ def _find_mask_token(loaded: LoadedModel) -> int | None:
     """The id that the tokenizer, or the configuration, has for a masked token."""
     mask = getattr(loaded.tokenizer, "mask_token_id", None)
     if mask is None:
-        mask = collect_requirements(loaded).config_value("mask_token_id")
+        mask = config_value(loaded.config, "mask_token_id")
     return mask if isinstance(mask, int) else None
 
 
