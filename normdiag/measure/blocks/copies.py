@@ -58,8 +58,8 @@ def run_copies(
 ) -> dict[str, list[StreamPoint | str]]:
     """Per stack its points in a forward of copies of the last token; none where it goes otherwise.
 
-    To be called inside `record_gradient_edges`, of whose forward on `batch`, one sequence of tokens, `edges` and
-    `sums` are.
+    Call it inside `record_gradient_edges`, of whose forward on `batch`, one sequence of tokens,
+    `edges` and `sums` are.
     """
     tokens: dict[DetectedAdd, int] = {}
     for stack in edges.stacks:
@@ -104,7 +104,7 @@ def jacobian_from_copies(start: StreamPoint, end: StreamPoint) -> Tensor | None:
 def _copy_last_token(batch: Batch) -> Batch:
     """Many sequences of one token: which one does not matter, its values will be overwritten."""
 
-    def many(value: Any) -> Any:
+    def repeat_last(value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
         last = value[:, -1:]
@@ -112,6 +112,6 @@ def _copy_last_token(batch: Batch) -> Batch:
 
     return replace(
         batch,
-        inputs={name: many(value) for name, value in batch.inputs.items()},
-        args=tuple(many(value) for value in batch.args),
+        inputs={name: repeat_last(value) for name, value in batch.inputs.items()},
+        args=tuple(repeat_last(value) for value in batch.args),
     )

@@ -10,7 +10,6 @@ import torch
 from normdiag.measure.passes.records import AddRecord, SiteRecords
 from normdiag.measure.passes.row_context import RowContext
 from normdiag.measure.statistics.add_statistics import compute_add_statistics
-from normdiag.measure.statistics.extremes import measure_extremes
 from normdiag.measure.statistics.rows import leading_sizes, to_rows
 from normdiag.structure.feature_axis import feature_axis
 from normdiag.structure.residual_adds import DetectedAdd
@@ -37,10 +36,9 @@ class AddMeasurer:
         x, u, y = (to_rows(value, (axis,)) for value in (skip, branch, output))
         tokens = self.rows.site_tokens(add.node, leading_sizes(output.shape, (axis,)))
         slab = self.rows.slab
-        statistics = extremes = None
+        statistics = None
         if self.has_statistics:
             statistics = compute_add_statistics(x, u, y, tokens, slab)
-            extremes = measure_extremes((x, u, y), statistics.out_square, tokens.valid, slab)
         else:
             self.records.record_range(output)
         sampled = self.rows.sampler.sample_add_rows(y.shape[0], tokens, y.device)
@@ -49,7 +47,6 @@ class AddMeasurer:
             tokens=tokens,
             axis=axis,
             statistics=statistics,
-            extremes=extremes,
             rows=sampled,
             skip_rows=slab.store_rows(x, sampled),
             branch_rows=slab.store_rows(u, sampled),

@@ -8,7 +8,6 @@ import torch
 
 from normdiag.graph import Node
 from normdiag.measure.statistics.add_statistics import AddTokenStatistics
-from normdiag.measure.statistics.extremes import OperandExtremes
 from normdiag.measure.statistics.norm_statistics import NormRowStatistics
 from normdiag.measure.statistics.rows import Tokens
 from normdiag.structure.algebraic_forms import DetectedNorm
@@ -38,7 +37,6 @@ class AddRecord:
     axis: int
     """The feature axis, counted from the end."""
     statistics: AddTokenStatistics | None
-    extremes: OperandExtremes | None
     rows: torch.Tensor
     """Indices of the sampled rows."""
     skip_rows: torch.Tensor

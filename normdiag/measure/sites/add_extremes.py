@@ -49,11 +49,11 @@ class AddExtremes:
     written_elements: int = 0
 
     def update(self, record: AddRecord, sequences: Sequence[int]) -> None:
-        """Add one pass, if it measured extremes."""
-        extremes, statistics, valid = record.extremes, record.statistics, record.tokens.valid
-        if extremes is None or statistics is None:
+        """Add one pass, if it measured statistics."""
+        statistics, valid, add = record.statistics, record.tokens.valid, record.add
+        if statistics is None:
             return
-        add = record.add
+        extremes = statistics.extremes
         dtypes = AddDtypes(add.node.dtype, add.skip.dtype, add.branches[-1].dtype)
         self.dtypes.update(sequences, dtypes)
         self.skip_max = larger_value(self.skip_max, float(extremes.skip))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from normdiag.measure.statistics.extremes import OperandExtremes, measure_extremes
 from normdiag.measure.statistics.rows import Tokens, chunk_size, chunk_starts
 from normdiag.measure.statistics.slab import Slab
 
@@ -33,6 +34,7 @@ class AddTokenStatistics:
     """Sum of cos(y_i, y_j) over pairs of valid tokens of one sequence."""
     pairs: float
     features: int
+    extremes: OperandExtremes
 
 
 def compute_add_statistics(
@@ -64,6 +66,7 @@ def compute_add_statistics(
     return AddTokenStatistics(
         xx, uu, yy, xu, xy, orthogonal, max_abs, max_channel, kurtosis, median_abs,
         slab.store_copy(pair_cosine), pairs, features,
+        measure_extremes((skip, branch, out), yy, tokens.valid, slab),
     )  # fmt: skip
 
 
