@@ -1,4 +1,4 @@
-"""The weights on each residual add's branches, found in the graph and summed up in float64."""
+"""The weights on each residual add's branches, weights in the graph and summed up in float64."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, Branch
     parameters = {n: p for n, p in model.named_parameters() if p.is_floating_point()}
     of_norms = norm_parameter_names(list(sites.norms))
     sums: dict[str, tuple[float, float]] = {}
-    found = {}
+    weights = {}
     for stack in sites.stacks.values():
         for add, region in stack.regions.items():
             names = sorted((_parameter_names(region) & parameters.keys()) - of_norms)
@@ -29,12 +29,12 @@ def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, Branch
                 if name not in sums:
                     sums[name] = _sum_elements(parameters[name])
             if names:
-                found[sites.adds[add]] = BranchWeights(
+                weights[sites.adds[add]] = BranchWeights(
                     elements=sum(parameters[name].numel() for name in names),
                     norm=sum(sums[name][0] for name in names) ** 0.5,
                     sum=sum(sums[name][1] for name in names),
                 )
-    return found
+    return weights
 
 
 def _parameter_names(region: set[Node]) -> set[str]:

@@ -1,4 +1,4 @@
-"""What a forward leaves unexplained: additions on the trunk, unattached norms, modules not called."""
+"""What a forward leaves unexplained: additions on the trunk, norms, modules not called."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _opaque_kernels(forward: ForwardStructure) -> list[SkippedMeasurement]:
     return [
         SkippedMeasurement(
             what=f"{op} in {', '.join(dict.fromkeys(paths))}",
-            why="a kernel that the stream runs through: what it adds or normalises is not seen",
+            why="a kernel that the stream runs through: what it adds or normalises is unknown",
         )
         for op, paths in places.items()
     ]

@@ -96,7 +96,7 @@ def find_deciding_defaults(
 
 
 class _DefaultProbe:
-    """Flips all settings at once, then halves of them: most decide nothing, and one forward tells."""
+    """Flips all settings at once, then halves of them: most decide nothing."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class _MetaModel:
         return cls(tensors, forward.sites.architecture, forward.graph)
 
     def describe_difference(self, other: _MetaModel) -> tuple[str, str] | None:
-        """Return the first difference, as it is here and as it is there; None where there is none."""
+        """Return the first difference, described for both; None where there is none."""
         for describe in (_describe_placements, _describe_epsilons):
             lines = describe(self._architecture), describe(other._architecture)
             for mine, theirs in zip_longest(*lines, fillvalue="nothing"):

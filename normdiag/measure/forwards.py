@@ -1,4 +1,4 @@
-"""Forwards of a model in hand, measured: nothing is loaded, built anew or read from a checkpoint."""
+"""Measure forwards of a model in hand: no weights are read or drawn, no checkpoint is opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a target without values: its architecture, or the names and shapes of tensors."""
+"""A target observed without values: its architecture, or names and shapes of its tensors."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def check_tensors(
             noted.append(line)
         if keep_vectors and tensor.dim() == 1:
             vectors.append(line)
-    found = StaticPass(
+    result = StaticPass(
         tensors=count,
         elements=elements,
         nonfinite=nonfinite,
@@ -51,7 +51,7 @@ def check_tensors(
         flagged=tuple(noted),
         vectors=tuple(vectors),
     )
-    return found, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
+    return result, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
 
 
 def _check_tensor(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> TensorSummary:
@@ -64,8 +64,8 @@ def _check_tensor(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) 
         finite = torch.isfinite(values)
         bad, nans = int(values.numel() - finite.sum()), int(values.isnan().sum())
         first = tuple(int(i) for i in (~finite).nonzero()[0])
-        kept = values[finite]
-        largest = float(kept.abs().max()) if kept.numel() else float("nan")
+        finite_values = values[finite]
+        largest = float(finite_values.abs().max()) if finite_values.numel() else float("nan")
     return TensorSummary(
         name=name,
         shape=tuple(tensor.shape),

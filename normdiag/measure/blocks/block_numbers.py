@@ -26,7 +26,7 @@ SAMPLES = 8
 ROUNDING = 16
 """A derivative in the model's precision is off by some ulps of its largest singular value."""
 RESOLVED = 8
-"""Ulps of sigma_max below which no singular value is told from zero."""
+"""Ulps of sigma_max below which no singular value can be distinguished from zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def estimate_disagreement(span: StreamSpan, product: Tensor) -> float:
     """||J - product||_2 where rounding alone sets the two apart, from what vectors are mapped to.
 
     E ||w'A||^2 = ||A||_F^2 for w ~ N(0, I), and a matrix without structure has ||A||_2 of about
-    2 ||A||_F / sqrt(H). Three times that is given.
+    2 ||A||_F / sqrt(H). Three times that is returned.
     """
     generator = torch.Generator().manual_seed(0)
     vectors = torch.randn(SAMPLES, span.width, generator=generator).to(product)
@@ -59,12 +59,12 @@ def summarise_matrix(
     jacobian: Tensor, place: BlockSite, dtype: torch.dtype, off: float
 ) -> BlockJacobian:
     """All numbers of a Jacobian (H, H) that is held, computed in `dtype`, `off` in the 2-norm."""
-    found = compute_matrix_spectrum(jacobian, place.zeros)
+    spectrum = compute_matrix_spectrum(jacobian, place.zeros)
     ulp = torch.finfo(dtype).eps
-    top = found.sigma_max
+    top = spectrum.sigma_max
     unresolved = RESOLVED * ulp * top + off
-    is_bound = found.sigma_min < unresolved
-    sigma_min = found.sigma_min + (unresolved if is_bound else 0.0)
+    is_bound = spectrum.sigma_min < unresolved
+    sigma_min = spectrum.sigma_min + (unresolved if is_bound else 0.0)
     away = None
     if place.is_plain:
         less = matrix_operator(jacobian - torch.eye(len(jacobian)).to(jacobian))
@@ -76,8 +76,8 @@ def summarise_matrix(
         sigma_max=top,
         sigma_min=sigma_min,
         kappa=top / sigma_min if sigma_min > 0 else None,
-        mean_square=found.mean_square,
-        effective_rank=found.effective_rank,
+        mean_square=spectrum.mean_square,
+        effective_rank=spectrum.effective_rank,
         zeros=place.zeros,
         distance=away,
         method="dense",

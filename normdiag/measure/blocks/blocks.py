@@ -54,8 +54,9 @@ def measure_blocks(
 ) -> tuple[dict[str, BlockJacobian], tuple[SkippedMeasurement, ...]]:
     """The blocks of `model` at the last of the first `positions` tokens of the first sequence.
 
-    Keys are ids of adds, "<stack>/layer#k" and ids of stacks. What could not be done is said.
-    `advance` is called `steps(architecture)` times.
+    Keys are ids of adds, "<stack>/layer#k" and ids of stacks. Spans that could not be measured
+    are returned with the reason.
+    `advance` is called `count_spans(architecture)` times.
     """
     short = truncate_batch(batch, positions)
     start = TokenPosition(
@@ -63,25 +64,27 @@ def measure_blocks(
         position=0 if short is batch else first_token_position(batch),
     )
     blocks: dict[str, BlockJacobian] = {}
-    left_out: dict[str, list[str]] = {}
+    skipped_spans: dict[str, list[str]] = {}
     try:
         sums = AddOutputs()
         with record_gradient_edges(model, short, sums) as edges:
             worth = short is not batch and any(_is_worth_copying(s) for s in edges.stacks)
             copies = run_copies(model, short, edges, sums) if worth else {}
             for name, stack in edges.sites.stacks.items():
-                found = _StackBlocks(edges, name, stack, start, advance, copies.get(name, []))
-                found.measure_all()
-                blocks |= found.blocks
-                for span, why in found.skipped.items():
-                    left_out.setdefault(why, []).append(span)
+                stack_blocks = _StackBlocks(
+                    edges, name, stack, start, advance, copies.get(name, [])
+                )
+                stack_blocks.measure_all()
+                blocks |= stack_blocks.blocks
+                for span, why in stack_blocks.skipped.items():
+                    skipped_spans.setdefault(why, []).append(span)
     except RunError as error:
         return {}, (
             SkippedMeasurement(what="Jacobians of blocks", why=f"with autograd on, {error}"),
         )
     return blocks, tuple(
         SkippedMeasurement(what=f"Jacobians of {_join_names(names)}", why=why)
-        for why, names in left_out.items()
+        for why, names in skipped_spans.items()
     )
 
 
@@ -232,12 +235,12 @@ class _StackBlocks:
         ends = self.copies[cut.first : cut.last + 1]
         if not ends or isinstance(ends[0], str) or isinstance(ends[-1], str):
             return None
-        found = jacobian_from_copies(ends[0], ends[-1])
-        if found is None:
+        matrix = jacobian_from_copies(ends[0], ends[-1])
+        if matrix is None:
             return None
-        off = estimate_disagreement(span, found)
-        rms = float(found.square().mean(0).sum().sqrt())
-        return (TokenJacobian(found, False, False), off) if off < _NEAR * rms else None
+        off = estimate_disagreement(span, matrix)
+        rms = float(matrix.square().mean(0).sum().sqrt())
+        return (TokenJacobian(matrix, False, False), off) if off < _NEAR * rms else None
 
     def _describe_site(self, cut: _BlockRange, span: StreamSpan) -> BlockSite:
         adds = self.stack.adds

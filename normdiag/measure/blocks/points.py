@@ -18,7 +18,7 @@ from normdiag.structure.stack_structure import AddStructure, StackStructure
 
 @dataclass(frozen=True, slots=True)
 class StreamPoint:
-    """One value of the stream, seen at one of its tokens."""
+    """One value of the stream, at one of its tokens."""
 
     edge: GradientEdge
     shape: tuple[int, ...]
@@ -87,10 +87,10 @@ def _find_point(edges: GradientEdges, node: Node, facts: AddStructure) -> Stream
         return "the features change places there"
     layout: TokenLayout = edges.layouts.layout_of(node)
     lead = leading_sizes(node.shape, (axis,))
-    found = _last_token(layout.site_tokens(lead), prod(lead))
-    if found is None:
+    last = _last_token(layout.site_tokens(lead), prod(lead))
+    if last is None:
         return "which token is which is not known there"
-    row, token = found
+    row, token = last
     known = edge.node._input_metadata[edge.output_nr]
     return StreamPoint(edge, node.shape, axis, row, token, known.dtype, known.device)
 

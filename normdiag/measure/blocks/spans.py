@@ -111,10 +111,10 @@ def is_followed(edges: GradientEdges, add: DetectedAdd) -> bool:
         known = edge.node._input_metadata[edge.output_nr]
         ones = torch.ones(known.shape, dtype=known.dtype, device=known.device)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what has no derivative: it is told by the result
-            found: tuple[Tensor | None, ...] = torch.autograd.grad(
+            warnings.simplefilter("ignore")  # a missing derivative shows in the result
+            gradients: tuple[Tensor | None, ...] = torch.autograd.grad(
                 edge, root, ones, retain_graph=True, allow_unused=True
             )
-        if found[0] is None:
+        if gradients[0] is None:
             return False
     return True

@@ -25,9 +25,11 @@ _SMALLEST = 1e-3
 def measure_differences(a: Snapshot, b: Snapshot, adds: Pairs, norms: Pairs) -> Differences:
     """Every pair of adds that has tokens of both models, every pair of gains and of biases."""
     norms = tuple(norms)
-    found = {first: _compare_adds(a.adds.get(first), b.adds.get(second)) for first, second in adds}
+    compared = {
+        first: _compare_adds(a.adds.get(first), b.adds.get(second)) for first, second in adds
+    }
     return Differences(
-        adds={name: apart for name, apart in found.items() if apart is not None},
+        adds={name: apart for name, apart in compared.items() if apart is not None},
         gains=_compare_vectors(a.gains, b.gains, norms),
         biases=_compare_vectors(a.biases, b.biases, norms),
     )

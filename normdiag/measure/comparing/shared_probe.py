@@ -17,7 +17,7 @@ from normdiag.options import InputOptions
 
 
 class _UnsharedError(Exception):
-    """The second model cannot be given what the first one was; the message says why."""
+    """The second model does not accept the inputs of the first; the message says why."""
 
 
 def share_inputs(
@@ -33,7 +33,7 @@ def share_inputs(
     try:
         return [_convert_batch(loaded, batch) for batch in batches], None
     except _UnsharedError as error:
-        return None, f"each was run on a probe of its own: {error}"
+        return None, f"each ran on its own inputs: {error}"
 
 
 def _convert_batch(loaded: LoadedModel, batch: Batch) -> Any:
@@ -58,12 +58,12 @@ def _convert_batch(loaded: LoadedModel, batch: Batch) -> Any:
 
 def _convert_ids(loaded: LoadedModel, batch: Batch) -> Any:
     try:
-        made, _, _ = build_inputs(loaded, InputOptions(ids=batch.ids))
+        batches = build_inputs(loaded, InputOptions(ids=batch.ids)).batches
     except NormdiagError as error:
         raise _UnsharedError(error.what) from error
-    if len(made) != 1:
+    if len(batches) != 1:
         raise _UnsharedError("its token ids do not fit into one forward of the second")
-    return made[0].args or made[0].inputs
+    return batches[0].args or batches[0].inputs
 
 
 def _require_known_ids(requirements: InputRequirements, batch: Batch) -> None:
@@ -71,7 +71,7 @@ def _require_known_ids(requirements: InputRequirements, batch: Batch) -> None:
     largest = max((max(row, default=0) for row in batch.ids or ()), default=0)
     if rows is not None and largest >= rows:
         raise _UnsharedError(
-            f"the vocabularies differ: the first was given token id {largest}, the embedding of "
+            f"the vocabularies differ: the first ran on token id {largest}, the embedding of "
             f"the second has {rows} rows"
         )
 

@@ -31,7 +31,7 @@ class SnapshotAdd:
 
 @dataclass(slots=True)
 class Snapshot:
-    """One model, seen."""
+    """Sampled values and learned vectors of one model."""
 
     batches: tuple[Batch, ...] = ()
     """What it was run on."""
@@ -40,14 +40,16 @@ class Snapshot:
     """Per norm, in float64: (features,)."""
     biases: dict[str, torch.Tensor] = field(default_factory=dict)
 
-    def store(self, assembly: SiteStatistics, batches: tuple[Batch, ...]) -> None:
-        """Keep what `assembly` has after `batches` have run."""
+    def store(self, statistics: SiteStatistics, batches: tuple[Batch, ...]) -> None:
+        """Keep what `statistics` has after `batches` have run."""
         self.batches = batches
-        self.adds = {name: _join_samples(samples) for name, samples in assembly.add_samples.items()}
-        for norm, name in assembly.sites.norms.items():
+        self.adds = {
+            name: _join_samples(samples) for name, samples in statistics.add_samples.items()
+        }
+        for norm, name in statistics.sites.norms.items():
             gain, bias = (
-                assembly.learned_values.gain_vector(norm),
-                assembly.learned_values.bias_vector(norm),
+                statistics.learned_values.gain_vector(norm),
+                statistics.learned_values.bias_vector(norm),
             )
             if gain is not None:
                 self.gains[name] = gain

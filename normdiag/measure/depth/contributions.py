@@ -19,7 +19,7 @@ BALANCE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """The books of one stack: what it starts from, and what every add wrote, in order."""
+    """Shares in the last stream value of one stack: of the start, and of every write in order."""
 
     start: Contribution
     writes: tuple[Contribution, ...]
@@ -33,24 +33,24 @@ def attribute_stream(
     None where that is not so: a norm or another stack's add stands on the stream, an add did not
     run on the same tokens, or the shares do not sum to 1.
     """
-    kept = [records[add] for add in stack.chain.adds if add in records]
+    ordered = [records[add] for add in stack.chain.adds if add in records]
     inner = stack.chain.links[1:]
-    if len(kept) < len(stack.chain.adds) or not _have_same_tokens(kept):
+    if len(ordered) < len(stack.chain.adds) or not _have_same_tokens(ordered):
         return None
     if any(link.norms or link.passed_adds for link in inner):
         return None
     scales = [learned.scale_vector(link.factors) for link in inner]
-    width = kept[-1].out_rows.shape[-1]
+    width = ordered[-1].out_rows.shape[-1]
     later = torch.ones(1, dtype=torch.float64)
     parts: list[torch.Tensor] = []
-    for record, scale in zip(reversed(kept), [*reversed(scales), None], strict=True):
+    for record, scale in zip(reversed(ordered), [*reversed(scales), None], strict=True):
         parts.append(later * record.branch_rows.detach().double().cpu())
-        if record is not kept[0]:
+        if record is not ordered[0]:
             if scale is None or scale.numel() not in (1, width):
                 return None
             later = later * scale
-    parts.append(later * kept[0].skip_rows.detach().double().cpu())
-    return _compute_shares(parts[::-1], kept[-1])
+    parts.append(later * ordered[0].skip_rows.detach().double().cpu())
+    return _compute_shares(parts[::-1], ordered[-1])
 
 
 def _compute_shares(parts: Sequence[torch.Tensor], last: AddRecord) -> Attribution | None:

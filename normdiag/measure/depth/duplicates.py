@@ -1,4 +1,4 @@
-"""Layers of one stack that are modules of their own and hold the same parameters."""
+"""Layers of one stack that are modules of their parameters and hold the same parameters."""
 
 from __future__ import annotations
 
@@ -24,18 +24,22 @@ def find_duplicate_layers(
     Shared parameters are no duplicates: a module that runs twice, or whose weights are tied.
     """
     modules = {plain_path(name): module for name, module in model.named_modules()}
-    found = {}
+    groups_by_stack = {}
     for name, stack in stacks.items():
         layers: dict[int, Parameters] = {}
         for number, frame in enumerate(stack.layers.frames):
             module = modules.get(plain_path(frame.path)) if frame is not None else None
-            own = {} if module is None else dict(module.named_parameters())
-            is_here = not any(p.is_meta for p in own.values())
-            if is_here and any(map(_is_drawn, own.values())) and not _is_shared(own, layers):
-                layers[number] = own
+            parameters = {} if module is None else dict(module.named_parameters())
+            is_here = not any(p.is_meta for p in parameters.values())
+            if (
+                is_here
+                and any(map(_is_drawn, parameters.values()))
+                and not _is_shared(parameters, layers)
+            ):
+                layers[number] = parameters
         if len(layers) > 1:
-            found[name] = _group_equal_layers(layers)
-    return found
+            groups_by_stack[name] = _group_equal_layers(layers)
+    return groups_by_stack
 
 
 def _is_drawn(parameter: torch.Tensor) -> bool:
@@ -46,33 +50,33 @@ def _is_drawn(parameter: torch.Tensor) -> bool:
     return bool((sample != sample[0]).any())
 
 
-def _is_shared(own: Parameters, layers: Mapping[int, Parameters]) -> bool:
-    drawn = {p.data_ptr() for p in own.values() if _is_drawn(p)}
+def _is_shared(parameters: Parameters, layers: Mapping[int, Parameters]) -> bool:
+    drawn = {p.data_ptr() for p in parameters.values() if _is_drawn(p)}
     return any(drawn & {p.data_ptr() for p in other.values()} for other in layers.values())
 
 
 def _group_equal_layers(layers: Mapping[int, Parameters]) -> tuple[tuple[int, ...], ...]:
-    alike: dict[Hashable, list[int]] = defaultdict(list)
-    for number, own in layers.items():
-        alike[_fingerprint_layer(own)].append(number)
+    same_sample: dict[Hashable, list[int]] = defaultdict(list)
+    for number, parameters in layers.items():
+        same_sample[_fingerprint_layer(parameters)].append(number)
     groups: list[list[int]] = []
-    for numbers in alike.values():
+    for numbers in same_sample.values():
         equal: list[list[int]] = []
         for number in numbers:
-            home = next((g for g in equal if _are_equal(layers[g[0]], layers[number])), None)
-            if home is None:
+            group = next((g for g in equal if _are_equal(layers[g[0]], layers[number])), None)
+            if group is None:
                 equal.append([number])
             else:
-                home.append(number)
+                group.append(number)
         groups += [group for group in equal if len(group) > 1]
     return tuple(sorted(tuple(group) for group in groups))
 
 
-def _fingerprint_layer(own: Parameters) -> Hashable:
+def _fingerprint_layer(parameters: Parameters) -> Hashable:
     """Of a few values of each: what differs here is not equal."""
     return tuple(
         (name, p.shape, p.dtype, tuple(_sample_values(p).tolist()))
-        for name, p in sorted(own.items())
+        for name, p in sorted(parameters.items())
     )
 
 

@@ -22,11 +22,11 @@ def measure_layers(
     learned: LearnedValues,
 ) -> dict[str, LayerMeasurement]:
     """By "<stack>/layer#k"."""
-    found = {}
+    layers = {}
     for layer, tokens, before, after in _iterate_layers(stack, records, learned):
         influence, angular = _compute_rotation(before, after)
         effective, stable = _compute_ranks(after[tokens])
-        found[layer_id(name, layer)] = LayerMeasurement(
+        layers[layer_id(name, layer)] = LayerMeasurement(
             stack=name,
             layer=layer,
             tokens=after.shape[0],
@@ -35,19 +35,19 @@ def measure_layers(
             effective_rank=effective,
             stable_rank=stable,
         )
-    return found
+    return layers
 
 
 def _iterate_layers(
     stack: StackStructure, records: Mapping[DetectedAdd, AddRecord], learned: LearnedValues
 ) -> Iterator[tuple[int, torch.Tensor, torch.Tensor, torch.Tensor]]:
     """Layer, which rows are no first token, x_in and x_out in float64; of layers with tokens."""
-    kept = [records.get(add) for add in stack.chain.adds]
+    records_by_depth = [records.get(add) for add in stack.chain.adds]
     of_add = stack.layers.layer_of_add
     starts = [i for i, layer in enumerate(of_add) if i == 0 or layer != of_add[i - 1]]
     for start, end in zip(starts, [*starts[1:], None], strict=True):
-        first = kept[start]
-        last = kept[-1] if end is None else kept[end]
+        first = records_by_depth[start]
+        last = records_by_depth[-1] if end is None else records_by_depth[end]
         if first is None or last is None or not torch.equal(first.rows, last.rows):
             continue
         before, after = (
@@ -94,5 +94,5 @@ def _compute_ranks(matrix: torch.Tensor) -> tuple[float | None, float | None]:
     return float(entropy.exp()), float(squares.sum() / squares[-1])
 
 
-def _to_float64(kept: torch.Tensor) -> torch.Tensor:
-    return kept.detach().double().cpu()
+def _to_float64(records_by_depth: torch.Tensor) -> torch.Tensor:
+    return records_by_depth.detach().double().cpu()

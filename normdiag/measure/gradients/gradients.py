@@ -74,7 +74,7 @@ def compute_gradients(model: nn.Module, objective: Objective, clip: float) -> Gr
 
 @dataclass(slots=True)
 class _GradientNorms:
-    """L2 norms of the gradients that arrived, by id of the add and by name of the parameter."""
+    """L2 norms of the gradients, by id of the add and by name of the parameter."""
 
     stream: dict[str, float] = field(default_factory=dict)
     parameters: dict[str, float] = field(default_factory=dict)
@@ -112,7 +112,7 @@ def _stream_hook(
     """Root of the mean over real tokens of ||dL/dy||^2."""
     place = 0 if add_edges.out is None else add_edges.out.output_nr
 
-    def arrived(gradients: Sequence[Any]) -> None:
+    def receive_gradient(gradients: Sequence[Any]) -> None:
         gradient = gradients[place]
         if gradient is None:
             return
@@ -120,7 +120,7 @@ def _stream_hook(
         rows = rows if add_edges.tokens.valid is None else rows[add_edges.tokens.valid]
         into[name] = l2_norm(rows) / scale / math.sqrt(max(rows.shape[0], 1))
 
-    return arrived
+    return receive_gradient
 
 
 def _parameter_hook(
@@ -128,7 +128,7 @@ def _parameter_hook(
 ) -> Callable[[torch.Tensor | None], torch.Tensor | None]:
     """The norm, and nothing in the gradient's place."""
 
-    def arrived(gradient: torch.Tensor | None) -> torch.Tensor | None:
+    def receive_gradient(gradient: torch.Tensor | None) -> torch.Tensor | None:
         if gradient is None:  # an operation behind it has no derivative
             return None
         if gradient.is_sparse:
@@ -137,7 +137,7 @@ def _parameter_hook(
         into[name] = l2_norm(gradient) / scale
         return gradient.new_zeros(()).expand_as(gradient)
 
-    return arrived
+    return receive_gradient
 
 
 def l2_norm(values: torch.Tensor) -> float:
@@ -188,13 +188,13 @@ def _last_over_first(along: Mapping[int, float]) -> float | None:
 def _fit_trends(
     stacks: Mapping[str, Mapping[int, float]], facts: Mapping[str, StackStructure]
 ) -> dict[str, GradientTrend]:
-    found = {}
+    results = {}
     for name, along in stacks.items():
         per_layer = len(facts[name].adds) / facts[name].layers.count
         trend = fit_trend({depth / per_layer: norm for depth, norm in along.items()})
         if trend is not None:
-            found[name] = trend
-    return found
+            results[name] = trend
+    return results
 
 
 def fit_trend(along: Mapping[float, float]) -> GradientTrend | None:
@@ -220,10 +220,10 @@ def fit_trend(along: Mapping[float, float]) -> GradientTrend | None:
 
 def _norm_gradients(sites: SiteMap, parameters: Mapping[str, float]) -> dict[str, NormGradient]:
     """Of the norms of which the gain or the bias is a parameter that got a gradient."""
-    found = {}
+    results = {}
     for norm, name in sites.norms.items():
         gain = parameters.get(single_parameter_name(norm.gains) or "")
         bias = parameters.get(single_parameter_name(norm.biases) or "")
         if gain is not None or bias is not None:
-            found[name] = NormGradient(gain=gain, bias=bias)
-    return found
+            results[name] = NormGradient(gain=gain, bias=bias)
+    return results

@@ -105,15 +105,15 @@ def _inspect_outputs(model: nn.Module, batch: Batch) -> _Output:
 
 def _count_reached_adds(output: torch.Tensor, edges: GradientEdges) -> int:
     """How many residual adds autograd finds behind `output`."""
-    seen = set()
+    visited = set()
     front = [output.grad_fn]
     while front:
         node = front.pop()
-        if node is not None and node not in seen:
-            seen.add(node)
+        if node is not None and node not in visited:
+            visited.add(node)
             front += [before for before, _ in node.next_functions]
     return sum(
-        add_edges.out is not None and add_edges.out.node in seen
+        add_edges.out is not None and add_edges.out.node in visited
         for add_edges in edges.adds.values()
     )
 
@@ -121,15 +121,15 @@ def _count_reached_adds(output: torch.Tensor, edges: GradientEdges) -> int:
 def _scored_inputs(batch: Batch, output: torch.Tensor, graph: Graph) -> tuple[str, ...]:
     """The inputs of ids, of two tokens at least, that `output` may score: it has a place for every
     token and a feature for every row of their table."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for lookup in find_token_lookups(graph):
         ids = input_tensor(batch, lookup.name)
         if ids is None or output.dim() < 2 or not lookup.table_rows == output.shape[-1] > 1:
             continue
         shape = tuple(ids.shape)
         if shape == output.shape[:-1] and real_tokens(batch, lookup.name, shape)[..., 1:].any():
-            found[lookup.name] = None
-    return tuple(found)
+            names[lookup.name] = None
+    return tuple(names)
 
 
 def _last_stack_width(stacks: Sequence[StackStructure]) -> int | None:

@@ -37,7 +37,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class LossSettings:
-    """What a loss is chosen by, beside what the model does."""
+    """Settings of a loss that do not follow from the model's behaviour."""
 
     mask_id: int | None = None
     """The token that stands for a masked one, where that is known."""
@@ -62,14 +62,14 @@ def next_token_loss(kind: str, batch: Batch, name: str, which: int, how: str) ->
     targets = real[..., 1:] & real[..., :-1]
     labels = ids[..., 1:][targets]
 
-    def of(output: Any) -> tuple[torch.Tensor, int]:
+    def compute_loss(output: Any) -> tuple[torch.Tensor, int]:
         return _cross_entropy(floating_outputs(output)[which][..., :-1, :][targets], labels)
 
     note = (
         f"every token of {name} is predicted from those before it: its output is the same "
         f"whatever comes later ({how})"
     )
-    return Objective(kind, note, batch, of)
+    return Objective(kind, note, batch, compute_loss)
 
 
 def masked_token_loss(batch: Batch, name: str, which: int, choice: LossSettings) -> Objective:
@@ -93,7 +93,7 @@ def masked_token_loss(batch: Batch, name: str, which: int, choice: LossSettings)
         flat[chosen] = choice.mask_id
         stand_in = f"the mask token {choice.mask_id}"
 
-    def of(output: Any) -> tuple[torch.Tensor, int]:
+    def compute_loss(output: Any) -> tuple[torch.Tensor, int]:
         return _cross_entropy(floating_outputs(output)[which].flatten(0, -2)[chosen], labels)
 
     note = (
@@ -101,13 +101,15 @@ def masked_token_loss(batch: Batch, name: str, which: int, choice: LossSettings)
         f"{stand_in} stand in their places and the rest of the text is whole. Outputs depend on "
         "later tokens (tried)"
     )
-    return Objective("masked-lm", note, replace_input(batch, name, flat.view(ids.shape)), of)
+    return Objective(
+        "masked-lm", note, replace_input(batch, name, flat.view(ids.shape)), compute_loss
+    )
 
 
 def classification_loss(batch: Batch, classes: int, which: int, choice: LossSettings) -> Objective:
     """Mean of -log p(label) over the real rows of (.., classes)."""
 
-    def of(output: Any) -> tuple[torch.Tensor, int]:
+    def compute_loss(output: Any) -> tuple[torch.Tensor, int]:
         scores = floating_outputs(output)[which]
         scores = scores.flatten(0, -2)[_real_rows(batch, scores).flatten()]
         chances = scores.detach().cpu().double().nan_to_num().softmax(-1)
@@ -119,13 +121,13 @@ def classification_loss(batch: Batch, classes: int, which: int, choice: LossSett
         f"number of tokens: classes. Labels are drawn by seed {choice.seed} from what the model "
         "itself predicts: the loss is that of a model that is as often right as it believes"
     )
-    return Objective("classification", note, batch, of)
+    return Objective("classification", note, batch, compute_loss)
 
 
 def random_projection_loss(batch: Batch, which: int, choice: LossSettings) -> Objective:
     """Mean over tokens of <r, y> / sqrt(H), r standard normal and drawn for every token."""
 
-    def of(output: Any) -> tuple[torch.Tensor, int]:
+    def compute_loss(output: Any) -> tuple[torch.Tensor, int]:
         y = _widen_half(floating_outputs(output)[which])
         axis = _FEATURE_AXIS if y.dim() > 3 else -1
         r = torch.randn(y.shape, generator=choice.seeded_generator()).to(y) * y.shape[axis] ** -0.5
@@ -139,7 +141,7 @@ def random_projection_loss(batch: Batch, which: int, choice: LossSettings) -> Ob
         "no head: mean over tokens of <r, y> / sqrt(H), y the output with H features, r normal "
         f"numbers drawn by seed {choice.seed}"
     )
-    return Objective("random-projection", note, batch, of)
+    return Objective("random-projection", note, batch, compute_loss)
 
 
 def _real_rows(batch: Batch, output: torch.Tensor) -> torch.Tensor:

@@ -56,7 +56,7 @@ def reads_ahead(model: nn.Module, batch: Batch, name: str, which: int) -> bool |
     """Whether output `which`, (.., tokens, features), at earlier tokens moves with the last one.
 
     Another token is put there, of the same text where that has two. None where outputs are not
-    finite: then nothing can be seen.
+    finite: then no change can be detected.
     """
     ids = input_tensor(batch, name)
     assert ids is not None

@@ -1,1 +1,1 @@
-"""What norms are blind to."""
+"""Invariances of norms."""

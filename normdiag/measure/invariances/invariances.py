@@ -1,4 +1,4 @@
-"""What norms are blind to: in closed form for every norm, probed once for every kind of norm."""
+"""Invariances of norms: in closed form for every norm, tested once for every kind of norm."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from normdiag.measure.sites.site_statistics import SiteStatistics
 from normdiag.structure.algebraic_forms import DetectedNorm
 
 _ROUNDING = 1e-5
-"""A norm that computes in float32 is not told from an invariant one below this."""
+"""Relative change below which a norm computed in float32 counts as invariant."""
 
 
 def measure_invariances(
     model: nn.Module,
     batch: Batch,
-    assembly: SiteStatistics,
-    measured: Mapping[str, NormMeasurement],
+    statistics: SiteStatistics,
+    norm_inputs: Mapping[str, NormMeasurement],
 ) -> Invariances:
-    """Of all norms of `assembly`; `measured` are their inputs."""
-    found = {id: norm for norm, id in assembly.sites.norms.items()}
-    norms = [norm for norm in assembly.sites.architecture.norms if norm.id in measured]
+    """Of all norms of `statistics`; `norm_inputs` are their inputs."""
+    norms_by_id = {id: norm for norm, id in statistics.sites.norms.items()}
+    norms = [norm for norm in statistics.sites.architecture.norms if norm.id in norm_inputs]
     return Invariances(
-        kinds=dict(_iterate_kinds(model, batch, assembly, norms)),
+        kinds=dict(_iterate_kinds(model, batch, statistics, norms)),
         norms={
-            norm.id: _scale_invariance(measured[norm.id].eps_share)
+            norm.id: _scale_invariance(norm_inputs[norm.id].eps_share)
             for norm in norms
             if norm.kind in ("layernorm", "rmsnorm", "groupnorm")
-            and found[norm.id].eps_place == "inside"
+            and norms_by_id[norm.id].eps_place == "inside"
         },
         scale_invariant_weights=find_scale_free_weights(
-            model, assembly.first_pass.graph, assembly.sites
+            model, statistics.first_pass.graph, statistics.sites
         ),
     )
 
@@ -56,38 +56,41 @@ def measure_invariances(
 def _scale_invariance(share: MedianMax) -> NormInvariance:
     """N(2x)/N(x) = 2 s(x)/s(2x), of the same direction; J x = e (N(x) - bias)."""
 
-    def scale(e: float) -> float:
+    def scale_change(e: float) -> float:
         return float(2 / (4 - 3 * e) ** 0.5 - 1)
 
     return NormInvariance(
-        scale=MedianMax(median=scale(share.median), max=scale(share.max)), radial=share
+        scale=MedianMax(median=scale_change(share.median), max=scale_change(share.max)),
+        radial=share,
     )
 
 
 def _iterate_kinds(
-    model: nn.Module, batch: Batch, assembly: SiteStatistics, norms: list[Norm]
+    model: nn.Module, batch: Batch, statistics: SiteStatistics, norms: list[Norm]
 ) -> Iterator[tuple[NormKind, KindInvariance]]:
     """The first norm of each kind, by its module where that runs alone, else by its formula."""
-    found = {id: norm for norm, id in assembly.sites.norms.items()}
+    norms_by_id = {id: norm for norm, id in statistics.sites.norms.items()}
     first: dict[NormKind, tuple[str, DetectedNorm]] = {}
     for norm in norms:
-        first.setdefault(norm.kind, (norm.id, found[norm.id]))
+        first.setdefault(norm.kind, (norm.id, norms_by_id[norm.id]))
     own = {id: find_norm_module(model, norm) for id, norm in first.values()}
     modules = {id: module for id, module in own.items() if module is not None}
     inputs = capture_inputs(model, truncate_batch(batch, POSITIONS), modules) if modules else {}
     for kind, (id, site) in first.items():
-        seen = None
+        invariance = None
         if id in inputs:
             # somebody else's code, on inputs that it was not written for
             with suppress(Exception):
-                seen = _test_operation(id, operation_from_module(modules[id], site, inputs[id]))
-        if seen is None:
+                invariance = _test_operation(
+                    id, operation_from_module(modules[id], site, inputs[id])
+                )
+        if invariance is None:
             formula = operation_from_formula(
-                site, assembly.norm_samples[id][0], assembly.learned_values
+                site, statistics.norm_samples[id][0], statistics.learned_values
             )
-            seen = None if formula is None else _test_operation(id, formula)
-        if seen is not None:
-            yield kind, seen
+            invariance = None if formula is None else _test_operation(id, formula)
+        if invariance is not None:
+            yield kind, invariance
 
 
 def _test_operation(id: str, norm: NormOperation) -> KindInvariance:
@@ -115,8 +118,10 @@ def _padding_change(norm: NormOperation, bias: torch.Tensor) -> float | None:
         return None
     alone = norm.train(torch.cat([norm.x, norm.x]))[:1] - bias
     padded = torch.cat([norm.x, torch.zeros_like(norm.x)], axis)
-    beside = norm.train(torch.cat([padded, padded])).narrow(axis, 0, norm.x.shape[axis])[:1] - bias
-    return _relative_change(alone, beside)
+    with_padding = (
+        norm.train(torch.cat([padded, padded])).narrow(axis, 0, norm.x.shape[axis])[:1] - bias
+    )
+    return _relative_change(alone, with_padding)
 
 
 def _single_token_energy(norm: NormOperation) -> float:

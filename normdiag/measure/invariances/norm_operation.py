@@ -1,4 +1,4 @@
-"""A norm as an operation that can be run again: its own module, or the norm as it was found."""
+"""A norm as an operation that can be run again: its own module, or the norm as detected."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def operation_from_formula(
         return None
     x = sample.input_rows.double()[None]
 
-    def run(rows: torch.Tensor) -> torch.Tensor:
+    def apply_operation(rows: torch.Tensor) -> torch.Tensor:
         flat = apply_norm(norm, rows.reshape(-1, rows.shape[-1]), learned)
         if flat is None:
             raise ValueError(f"{norm.kind} cannot be replayed")
@@ -59,7 +59,7 @@ def operation_from_formula(
 
     if apply_norm(norm, x[0], learned) is None:
         return None
-    return NormOperation("formula", x, 1, run, run)
+    return NormOperation("formula", x, 1, apply_operation, apply_operation)
 
 
 def find_norm_module(model: nn.Module, norm: DetectedNorm) -> nn.Module | None:
@@ -77,15 +77,15 @@ def find_norm_module(model: nn.Module, norm: DetectedNorm) -> nn.Module | None:
 def capture_inputs(
     model: nn.Module, batch: Batch, modules: Mapping[str, nn.Module]
 ) -> dict[str, torch.Tensor]:
-    """What each module is given first, of those that ran.
+    """Capture the first input of each module that runs.
 
     The forward goes no further than all of them have run, and may not get there.
     """
-    seen: dict[str, torch.Tensor] = {}
+    inputs: dict[str, torch.Tensor] = {}
     stopped = suppress(_StopForward, RunError)
-    with quiet_model(model), torch.no_grad(), _capture_hooks(modules, seen), stopped:
+    with quiet_model(model), torch.no_grad(), _capture_hooks(modules, inputs), stopped:
         call_model(model, batch)
-    return seen
+    return inputs
 
 
 class _StopForward(BaseException):
@@ -94,41 +94,41 @@ class _StopForward(BaseException):
 
 @contextmanager
 def _capture_hooks(
-    modules: Mapping[str, nn.Module], seen: dict[str, torch.Tensor]
+    modules: Mapping[str, nn.Module], inputs: dict[str, torch.Tensor]
 ) -> Iterator[None]:
     waiting = set(modules)
 
-    def note(name: str) -> Callable[..., None]:
-        def take(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
+    def make_hook(name: str) -> Callable[..., None]:
+        def capture_input(module: nn.Module, args: tuple[Any, ...], output: Any) -> None:
             waiting.discard(name)
             match args, output:
                 case (torch.Tensor() as x,), torch.Tensor() if x.shape == output.shape:
                     if x.dim() > 1:
-                        seen.setdefault(name, x.clone())
+                        inputs.setdefault(name, x.clone())
             if not waiting:
                 raise _StopForward
 
-        return take
+        return capture_input
 
     with ExitStack() as hooks:
         for name, module in modules.items():
-            hooks.callback(module.register_forward_hook(note(name)).remove)
+            hooks.callback(module.register_forward_hook(make_hook(name)).remove)
         yield
 
 
 def _without_gradients(module: nn.Module) -> Operation:
-    def run(x: torch.Tensor) -> torch.Tensor:
+    def apply_operation(x: torch.Tensor) -> torch.Tensor:
         with torch.no_grad():
             y: torch.Tensor = module(x.clone())
         return y.double()
 
-    return run
+    return apply_operation
 
 
 def _token_axis(norm: DetectedNorm, x: torch.Tensor) -> int | None:
     """The last axis of x, but for the first, that holds no features; None where all may.
 
-    A module may turn axes before it normalises, so that features are told by how many they are.
+    A module may turn axes before it normalises, so features are recognised by their number.
     """
     by_channel = norm.kind in ("batchnorm", "groupnorm")
     if not by_channel and norm.source.shape[1:] == tuple(x.shape[1:]):

@@ -15,11 +15,11 @@ def find_scale_free_weights(
     model: nn.Module, graph: Graph, sites: SiteMap
 ) -> tuple[ScaleInvariantWeight, ...]:
     """Every matrix that feeds only norms, in the order of the model's parameters; ||W||_F."""
-    found = weights_of(graph)
+    norms = weights_of(graph)
     return tuple(
         ScaleInvariantWeight(
-            weight=name, norm=sites.norms[found[name]], frobenius=l2_norm(parameter)
+            weight=name, norm=sites.norms[norms[name]], frobenius=l2_norm(parameter)
         )
         for name, parameter in model.named_parameters()
-        if name in found
+        if name in norms
     )

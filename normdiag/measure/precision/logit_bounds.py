@@ -28,7 +28,7 @@ def compute_logit_bounds(
 
     `scores`: the largest |q . k| that was computed, by the same id.
     """
-    found = {}
+    bounds = {}
     for name, logits in find_logits(sites).items():
         scale = _largest_scale(logits.factors, learned)
         product = _product_bound(logits, learned)
@@ -36,13 +36,13 @@ def compute_logit_bounds(
             continue
         behind = _largest_scale(logits.score_factors, learned)
         score = scores.get(name)
-        found[name] = LogitBound(
+        bounds[name] = LogitBound(
             bound=product * scale,
             k_norm=sites.norms[logits.k],
             scale=scale,
             max_observed=None if score is None or behind is None else score * behind,
         )
-    return found
+    return bounds
 
 
 def _largest_scale(factors: tuple[ScaleFactor, ...], learned: LearnedValues) -> float | None:

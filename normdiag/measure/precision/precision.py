@@ -180,7 +180,7 @@ def fitting_factor(largest: float, limit: float) -> float | None:
 
 
 def _is_scale_free(stack: Stack, adds: Sequence[ResidualAdd]) -> bool:
-    """Whether every reader of the stream is a norm, so that scaling the stream changes no output."""
+    """Whether only norms read the stream, so that scaling it changes no output."""
     return (
         stack.final_norm is not None
         and stack.read_by == "norm"
@@ -191,7 +191,7 @@ def _is_scale_free(stack: Stack, adds: Sequence[ResidualAdd]) -> bool:
 def _scaled_eps_share(
     statistics: SiteStatistics, stack: Stack, adds: Sequence[ResidualAdd], factor: float
 ) -> MedianMax | None:
-    """eps / (f^2 m2 + eps) at the median and the smallest m2 of each reader; the largest of each."""
+    """Largest eps / (f^2 m2 + eps) over readers, at the median and at the smallest m2 of each."""
     readers = dict.fromkeys([*(n for a in adds for n in a.input_norms), stack.final_norm])
     norms = statistics.norm_accumulators
     shares = []

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from normdiag.evidence.differences import VectorApart
-from normdiag.measure.comparing.differences import apart, differences
-from normdiag.measure.comparing.snapshot import Kept, Place, Snapshot
+from normdiag.evidence.differences import VectorDifference
+from normdiag.measure.comparing.differences import compare_rows, measure_differences
+from normdiag.measure.comparing.snapshot import SnapshotAdd, Place, Snapshot
 
 GENERATOR = torch.Generator().manual_seed(0)
 
@@ -21,7 +21,7 @@ def rows(count: int = 5, features: int = 8) -> torch.Tensor:
 
 def test_errors_and_factor_are_those_of_numpy() -> None:
     a, b = rows(), rows()
-    found = apart(a, b)
+    found = compare_rows(a, b)
     x, y = a.numpy(), b.numpy()
     errors = np.linalg.norm(x - y, axis=1) / np.linalg.norm(x, axis=1)
     factor = np.median((x * y).sum(1) / (x * x).sum(1))
@@ -34,7 +34,7 @@ def test_errors_and_factor_are_those_of_numpy() -> None:
 
 def test_a_multiple_leaves_nothing() -> None:
     a = rows()
-    found = apart(a, -3 * a)
+    found = compare_rows(a, -3 * a)
     assert found.median == pytest.approx(4)
     assert found.factor == pytest.approx(-3)
     assert found.after_scaling == pytest.approx(0, abs=1e-15)
@@ -45,22 +45,22 @@ def test_what_is_not_finite_is_infinitely_far_and_like_itself(value: float) -> N
     a = rows()
     b = a.clone()
     b[1, 2] = value
-    assert apart(a, b).max == math.inf
-    assert apart(b, a).max == math.inf
-    assert apart(a, b).median == 0
+    assert compare_rows(a, b).max == math.inf
+    assert compare_rows(b, a).max == math.inf
+    assert compare_rows(a, b).median == 0
     b[:, 2] = value
-    assert apart(a, b).median == apart(a, b).after_scaling == math.inf
-    assert apart(b, b).max == 0
+    assert compare_rows(a, b).median == compare_rows(a, b).after_scaling == math.inf
+    assert compare_rows(b, b).max == 0
 
 
 def test_nothing_from_zero_is_infinitely_far() -> None:
     zero = torch.zeros(3, 4, dtype=torch.float64)
-    assert apart(zero, zero).max == 0
-    assert apart(zero, zero + 1).median == math.inf
+    assert compare_rows(zero, zero).max == 0
+    assert compare_rows(zero, zero + 1).median == math.inf
 
 
-def kept(places: list[Place], values: torch.Tensor) -> Kept:
-    return Kept(places, values, values, values)
+def kept(places: list[Place], values: torch.Tensor) -> SnapshotAdd:
+    return SnapshotAdd(places, values, values, values)
 
 
 class TestRowsOfTheSameToken:
@@ -72,37 +72,37 @@ class TestRowsOfTheSameToken:
         places = [(0, 0, 0, 0), (0, 0, 5, 0), (1, 0, 0, 0)]
         a = Snapshot(adds={"x": kept(places, self.A)})
         b = Snapshot(adds={"y": kept(places[::-1], self.A.flip(0))})
-        (found,) = differences(a, b, [("x", "y")], []).adds.values()
+        (found,) = measure_differences(a, b, [("x", "y")], []).adds.values()
         assert (found.tokens, found.out.max) == (3, 0)
 
     def test_of_some_tokens_only(self) -> None:
         a = Snapshot(adds={"x": kept([(0, 0, i, 0) for i in range(3)], self.A)})
         b = Snapshot(adds={"x": kept([(0, 0, i, 0) for i in (2, 7, 8)], self.A.flip(0))})
-        (found,) = differences(a, b, [("x", "x")], []).adds.values()
+        (found,) = measure_differences(a, b, [("x", "x")], []).adds.values()
         assert (found.tokens, found.out.max) == (1, 0)
 
     def test_of_no_common_token_nothing_is_said(self) -> None:
         a = Snapshot(adds={"x": kept([(0, 0, i, 0) for i in range(3)], self.A)})
         b = Snapshot(adds={"x": kept([(0, 1, i, 0) for i in range(3)], self.A)})
-        assert differences(a, b, [("x", "x")], []).adds == {}
+        assert measure_differences(a, b, [("x", "x")], []).adds == {}
 
     def test_of_other_widths_nothing_is_said(self) -> None:
         places = [(0, 0, i, 0) for i in range(3)]
         a = Snapshot(adds={"x": kept(places, self.A)})
         b = Snapshot(adds={"x": kept(places, self.A[:, :2])})
-        assert differences(a, b, [("x", "x")], []).adds == {}
+        assert measure_differences(a, b, [("x", "x")], []).adds == {}
 
 
-def vectors(a: torch.Tensor, b: torch.Tensor) -> VectorApart:
+def vectors(a: torch.Tensor, b: torch.Tensor) -> VectorDifference:
     one, other = Snapshot(gains={"x": a}), Snapshot(gains={"y": b})
-    return differences(one, other, [], [("x", "y")]).gains["x"]
+    return measure_differences(one, other, [], [("x", "y")]).gains["x"]
 
 
 def test_the_channel_where_two_gains_differ_most() -> None:
     a = torch.tensor([1.0, -2.0, 0.5, 1e-9], dtype=torch.float64)
     b = torch.tensor([1.1, -2.5, 0.5, 0.0], dtype=torch.float64)
     found = vectors(a, b)
-    assert found == VectorApart(max_relative=pytest.approx(0.2), channel=1, a=-2.0, b=-2.5)
+    assert found == VectorDifference(max_relative=pytest.approx(0.2), channel=1, a=-2.0, b=-2.5)
 
 
 def test_near_zero_the_rms_is_the_measure() -> None:

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from normdiag.inputs.batch import Batch
-from normdiag.loading.factory import of_module
-from normdiag.measure.comparing.shared_probe import shared
+from normdiag.loading.factory import wrap_module
+from normdiag.measure.comparing.shared_probe import share_inputs
 
 IDS = torch.tensor([[1, 2, 3]])
 
@@ -59,7 +59,7 @@ def batch(**inputs: Any) -> Batch:
 
 
 def given(model: nn.Module, *batches: Batch) -> Any:
-    inputs, why = shared(of_module(model), batches)
+    inputs, why = share_inputs(wrap_module(model), batches)
     assert why is None
     return inputs
 
@@ -88,14 +88,14 @@ def test_a_single_tensor_goes_to_the_only_argument_in_its_dtype() -> None:
 
 
 def refused(model: nn.Module, made: Batch) -> str:
-    inputs, why = shared(of_module(model), (made,))
+    inputs, why = share_inputs(wrap_module(model), (made,))
     assert inputs is None
     return str(why)
 
 
 def test_a_vocabulary_that_is_too_small_is_named() -> None:
     why = refused(Plain(rows=3), batch(input_ids=IDS))
-    assert "the vocabularies differ: the first was given token id 3" in why
+    assert "the vocabularies differ: the first ran on token id 3" in why
     assert "has 3 rows" in why
 
 
@@ -118,4 +118,4 @@ def test_two_tensors_for_other_names_are_not_guessed() -> None:
 
 
 def test_what_was_not_run_has_nothing_to_share() -> None:
-    assert shared(of_module(Plain()), ()) == (None, None)
+    assert share_inputs(wrap_module(Plain()), ()) == (None, None)
