@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from normdiag.findings import SEVERITIES, Finding
-from normdiag.number_text import format_number
+from normdiag.number_text import format_value
 from normdiag.report.check import FindingState
 
 MARGIN = 0.1
@@ -83,10 +83,10 @@ def _classify_finding(now: Finding, old: Finding | None, margin: float, name: st
         return StateReason("worse", f"in {name}, but not at {added[0]}{more}")
     if now.value is None or old.value is None:
         return StateReason("known", f"in {name}")
-    before = f"its value was {format_number(old.value)}"
+    before = f"its value was {format_value(old.value)}"
     if _is_worse(now, old.value, margin):
         return StateReason(
-            "worse", f"{before}; {format_number(now.value)} is worse by more than {margin:.0%}"
+            "worse", f"{before}; {format_value(now.value)} is worse by more than {margin:.0%}"
         )
     return StateReason("known", before)
 

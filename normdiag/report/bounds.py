@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from normdiag.number_text import format_number, format_setting
+from normdiag.number_text import format_setting, format_value
 from normdiag.report.check import BoundStatus
 from normdiag.report.paths import NumberPath, PathValue, worst_value
 from normdiag.report.report import Report
@@ -61,7 +61,7 @@ def _bound_state(
         )
     most = "most" if bound.side == "max" else "least"
     limit = f"at {most} {format_setting(bound.limit)}"
-    message = f"{worst.location} is {format_number(worst.number)} and must be {limit}"
+    message = f"{worst.location} is {format_value(worst.number)} and must be {limit}"
     if unmeasured:
         message += f"; {unmeasured} of {len(values)} were not measured"
     return ("broken" if _is_violated(bound, worst.number) else "kept"), message

@@ -109,11 +109,14 @@ def _format_example(rule: Rule) -> str:
     target, first = rule.fires_on, []
     if factory == "write":  # a checkpoint that is written first, not a factory
         target, first = "broken", [f"$ python {script} broken"]
+    options = f"--select {rule.code}"
+    if "measurements.defaults" in rule.requirements:  # not measured unless requested
+        options += " --measure defaults"
     lines = (
         "```console",
         *first,
-        f"$ normdiag inspect {target} --select {rule.code}    # reports it",
-        f"$ normdiag inspect {rule.silent_on} --select {rule.code}    # does not report it",
+        f"$ normdiag inspect {target} {options}    # reports it",
+        f"$ normdiag inspect {rule.silent_on} {options}    # does not report it",
         "```",
     )
     return "\n".join(lines)

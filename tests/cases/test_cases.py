@@ -57,7 +57,8 @@ def measured(line: dict[str, Any]) -> tuple[str, ...]:
     """What its findings rest on: blocks take most of the time."""
     judged = (*line["silent"], *(finding["code"] for finding in line["findings"]))
     codes = {code[:3] for code in judged}
-    return ("stream", "norms", *(("jacobians",) if "ND5" in codes else ()))
+    costly = (("jacobians", "ND5" in codes), ("defaults", "ND004" in judged))
+    return ("stream", "norms", *(name for name, is_judged in costly if is_judged))
 
 
 def named(lines: list[dict[str, Any]]) -> Any:

@@ -14,13 +14,13 @@ from tests.written import written
 
 KIND: dict[str, Any] = {
     "norm": "norm.0",
-    "by": "module",
+    "method": "module",
     "scale": 0.0,
     "shift": 0.0,
     "batch": 0.0,
     "padding": 0.0,
-    "mode": 0.0,
-    "single": None,
+    "train_vs_eval": 0.0,
+    "batch_size_one": None,
 }
 
 

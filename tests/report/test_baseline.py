@@ -96,7 +96,7 @@ def test_a_value_is_worse_past_the_margin_on_its_bad_side(now, before, threshold
 
 def test_the_margin_is_told():
     comparison = match_findings([finding(value=3.0)], [finding(value=2.0)], 0.25)
-    assert comparison.changes[0].why == "its value was 2.00; 3.00 is worse by more than 25%"
+    assert comparison.changes[0].why == "its value was 2; 3 is worse by more than 25%"
 
 
 FINDINGS = st.lists(

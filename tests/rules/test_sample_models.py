@@ -52,7 +52,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("checkpoints")
 
 
-COSTLY = {"jacobian": "jacobians", "gradient": "gradients"}
+COSTLY = {"jacobian": "jacobians", "gradient": "gradients", "coverage": "defaults"}
 """Families of rules -> what is measured for them alone."""
 
 
