@@ -23,7 +23,8 @@ def inspect(target: str | nn.Module, **options: Any) -> Report:
             "package.module:factory", "file.py:factory", or any `torch.nn.Module`.
         **options: the fields of `normdiag.Options`, among them `inputs=` (what forward takes: a
             dict, a tuple or a tensor for one forward, a list of them for several), `texts=`,
-            `measure=("stream", "norms", "jacobians", "gradients")`, `dtype=`, `device=`, `seed=`.
+            `measure="stream,norm-jacobians"` (groups and measures, also as a tuple; see
+            `normdiag.measures`), `dtype=`, `device=`, `seed=`.
 
     Raises:
         UsageError: an unknown or invalid option.

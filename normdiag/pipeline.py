@@ -81,7 +81,7 @@ def _compare_models(
 ) -> Comparison:
     loaded = _load_target(a, options, progress)
     from normdiag.measure.comparing.differences import measure_differences
-    from normdiag.measure.comparing.shared_probe import share_inputs
+    from normdiag.measure.comparing.shared_inputs import share_inputs
     from normdiag.measure.comparing.snapshot import Snapshot
 
     mine, theirs = Snapshot(), Snapshot()

@@ -24,8 +24,8 @@ from transformers import (
 )
 
 from normdiag.inputs.batch import Batch
-from normdiag.measure.gradients.loss import choose
-from normdiag.measure.gradients.objectives import Choice, Objective
+from normdiag.measure.gradients.loss import choose_objective
+from normdiag.measure.gradients.objectives import LossSettings, Objective
 
 VOCABULARY, WIDTH = 61, 16
 BERT = {
@@ -224,4 +224,4 @@ CASES = {f.__name__: f for f in (llama, gpt2, bert, albert, t5, encoder, loop)}
 
 def objective_of(model: nn.Module, inputs: dict, mask: int | None = MASK) -> Objective:
     batch = Batch(inputs=inputs, rows=(0,))
-    return choose(model, batch, Choice(mask_id=mask))
+    return choose_objective(model, batch, LossSettings(mask_id=mask))

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from normdiag.evidence.architecture import Gain
-from tests.measure.forwards import measured
+from tests.measure.forwards import measure_sites
 
 VECTOR = np.array([0.5, -2.0, 0.0, 1e-9, 1.25, -0.25, 7.0, 0.75], dtype=np.float32)
 
@@ -27,7 +27,7 @@ class Norm(nn.Module):
 
 def gain(stored: np.ndarray, made=lambda w: w) -> Gain:
     torch.manual_seed(0)
-    assembly, _ = measured(Norm(stored, made), torch.randn(2, 5, len(stored)))
+    assembly, _ = measure_sites(Norm(stored, made), torch.randn(2, 5, len(stored)))
     (norm,) = assembly.sites.architecture.norms
     assert norm.gain is not None
     return norm.gain
@@ -75,7 +75,7 @@ def test_what_is_not_finite_is_left_out() -> None:
 def test_the_size_of_what_comes_out() -> None:
     torch.manual_seed(3)
     x = torch.randn(3, 7, 8)
-    assembly, numbers = measured(Norm(VECTOR, lambda w: w), x)
+    assembly, numbers = measure_sites(Norm(VECTOR, lambda w: w), x)
     (norm,) = assembly.sites.architecture.norms
     exact = x.double().numpy()
     exact = exact / np.sqrt(np.mean(exact**2, -1, keepdims=True) + 1e-6) * VECTOR.astype(float)

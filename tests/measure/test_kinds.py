@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tests.measure.forwards import measured
+from tests.measure.forwards import measure_sites
 
 
 def spread(module: nn.Module, seed: int = 0) -> nn.Module:
@@ -155,7 +155,7 @@ KINDS = {
 def run(kind: Kind, dtype: torch.dtype = torch.float64) -> tuple[nn.Module, torch.Tensor, Any, Any]:
     torch.manual_seed(0)
     module, x = spread(kind.make()).to(dtype), (2 * torch.randn(kind.shape) + 0.5).to(dtype)
-    assembly, measurements = measured(module, x)
+    assembly, measurements = measure_sites(module, x)
     return module, x, assembly, measurements
 
 
@@ -262,17 +262,17 @@ def test_an_input_that_was_overwritten_is_said_not_to_be_measured() -> None:
         def forward(self, x):
             return torch.tanh((x + 1).mul_(self.alpha)) * self.weight + self.bias
 
-    assembly, measurements = measured(InPlace(12), torch.randn(2, 5, 12))
+    assembly, measurements = measure_sites(InPlace(12), torch.randn(2, 5, 12))
     (norm,) = assembly.sites.architecture.norms
     assert norm.id not in measurements.norms
-    assert [each.what for each in assembly.skipped()] == [norm.id]
+    assert [each.what for each in assembly.list_skipped()] == [norm.id]
 
 
 def test_dead_groups_are_counted_and_the_others_are_not() -> None:
     """A convolution that writes nothing leaves its group without variance."""
     module, x = nn.GroupNorm(3, 6), torch.randn(2, 6, 5)
     x[:, 2:4] = 0.7
-    assembly, measurements = measured(module, x)
+    assembly, measurements = measure_sites(module, x)
     (norm,) = assembly.sites.architecture.norms
     assert (measurements.norms[norm.id].tokens, measurements.norms[norm.id].constant) == (6, 2)
 
@@ -280,7 +280,7 @@ def test_dead_groups_are_counted_and_the_others_are_not() -> None:
 def test_a_channel_that_is_not_finite_is_the_first_to_name() -> None:
     module, x = nn.LayerNorm(12), torch.randn(2, 5, 12)
     x[1, 2, 7] = float("nan")
-    assembly, measurements = measured(module, x)
+    assembly, measurements = measure_sites(module, x)
     (norm,) = assembly.sites.architecture.norms
     assert measurements.norms[norm.id].top_channels[0] == 7
 
@@ -290,16 +290,16 @@ def test_which_groups_are_constant_and_where_epsilon_is_the_larger_term() -> Non
     x = torch.randn(2, 12, 9)
     x[:, 4:6] = 3.0  # group 2 of 6: two channels each
     x[1, 8:10] *= 1e-4  # group 4, of one input
-    _, numbers = measured(nn.GroupNorm(6, 12, eps=1e-5), x)
+    _, numbers = measure_sites(nn.GroupNorm(6, 12, eps=1e-5), x)
     (found,) = numbers.norms.values()
     m2 = x.double().numpy().reshape(12, -1).var(-1)
-    assert (found.tokens, found.constant, found.constant_places) == (12, 2, (2,))
-    assert found.dominated == int((1e-5 / (m2 + 1e-5) > 0.5).sum()) == 3
+    assert (found.tokens, found.constant, found.constant_indices) == (12, 2, (2,))
+    assert found.eps_dominated == int((1e-5 / (m2 + 1e-5) > 0.5).sum()) == 3
 
 
 def test_which_channels_of_a_batch_norm_never_varied() -> None:
     norm = nn.BatchNorm1d(6).eval()
     norm.running_var[torch.tensor([1, 5])] = 0.0
-    _, numbers = measured(norm, torch.randn(4, 6, 3))
+    _, numbers = measure_sites(norm, torch.randn(4, 6, 3))
     (found,) = numbers.norms.values()
-    assert (found.constant, found.constant_places) == (2, (1, 5))
+    assert (found.constant, found.constant_indices) == (2, (1, 5))

@@ -9,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normdiag.evidence.weights import StaticPass
-from normdiag.measure.weights import static_pass
+from normdiag.measure.weights import check_tensors
 
 NAN, INF = float("nan"), float("inf")
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.float8_e4m3fn]
 
 
 def look(tensors: dict[str, torch.Tensor], *, vectors: bool = False) -> StaticPass:
-    return static_pass(tensors.items(), {}, keep_vectors=vectors)[0]
+    return check_tensors(tensors.items(), {}, keep_vectors=vectors)[0]
 
 
 def digest(tensors: dict[str, torch.Tensor]) -> str:
-    return static_pass(tensors.items(), {}, keep_vectors=False)[1]
+    return check_tensors(tensors.items(), {}, keep_vectors=False)[1]
 
 
 class TestCounts:
@@ -44,7 +44,7 @@ class TestCounts:
     def test_the_first_bad_element_is_told_by_its_index(self) -> None:
         w = torch.zeros(3, 4, 5)
         w[2, 0, 1] = w[1, 3, 2] = NAN
-        (line,) = look({"w": w}).noted
+        (line,) = look({"w": w}).flagged
         assert line.first_nonfinite == (1, 3, 2)
 
     def test_over_all_tensors(self) -> None:
@@ -59,11 +59,11 @@ class TestCounts:
         )
         assert (found.tensors, found.elements, found.nonfinite) == (3, 19, 5)
         assert found.dtypes == {"float32": 1, "float16": 2}
-        assert [t.name for t in found.noted] == ["b"]
+        assert [t.name for t in found.flagged] == ["b"]
 
     def test_a_matrix_of_zeros_is_worth_a_line_and_a_bias_of_zeros_is_not(self) -> None:
         found = look({"w": torch.zeros(3, 4), "b": torch.zeros(4), "fine": torch.eye(3)})
-        assert [t.name for t in found.noted] == ["w"]
+        assert [t.name for t in found.flagged] == ["w"]
 
     @pytest.mark.parametrize("dtype", FLOATS)
     def test_in_every_format(self, dtype: torch.dtype) -> None:
@@ -79,7 +79,7 @@ class TestCounts:
     def test_what_it_was_loaded_as_stands_beside(self) -> None:
         stored = {"g": torch.ones(3, dtype=torch.float32)}
         loaded = {"g": torch.ones(3, dtype=torch.bfloat16)}
-        found, _ = static_pass(stored.items(), loaded, keep_vectors=True)
+        found, _ = check_tensors(stored.items(), loaded, keep_vectors=True)
         assert found.vectors[0].loaded_dtype == "bfloat16"
         assert look(stored, vectors=True).vectors[0].loaded_dtype is None
 

@@ -15,7 +15,7 @@ from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForSequenceClassification
 
 import normdiag
-from normdiag.measure.gradients.gradients import fit, gradients
+from normdiag.measure.gradients.gradients import compute_gradients, fit_trend
 from tests.measure.gradient_cases import (
     BERT,
     IDS,
@@ -34,7 +34,7 @@ def test_layers_without_modules_own_their_branches_and_norms() -> None:
     torch.manual_seed(7)
     case = loop()
     model = case.model.double()
-    measured = gradients(model, objective_of(model, case.inputs), 1.0)
+    measured = compute_gradients(model, objective_of(model, case.inputs), 1.0)
     plain = Plain(model, case.inputs, [model.last], case.loss)
     for i in range(3):
         own = plain.share(f"branches.{i}") + plain.share(f"gains.{i}")
@@ -51,7 +51,7 @@ def test_padding_takes_no_part() -> None:
     mask = torch.ones_like(ids)
     mask[1, 8:] = 0
     inputs = {"input_ids": ids, "attention_mask": mask, "use_cache": False}
-    measured = gradients(model, objective_of(model, inputs), 1.0)
+    measured = compute_gradients(model, objective_of(model, inputs), 1.0)
     real = mask.bool()
 
     def loss(out: Any) -> torch.Tensor:
@@ -70,7 +70,7 @@ def test_a_classifier() -> None:
     torch.manual_seed(7)
     model = BertForSequenceClassification(BertConfig(**BERT, num_labels=5)).double().eval()
     inputs = {"input_ids": IDS}
-    measured = gradients(model, objective_of(model, inputs), 1.0)
+    measured = compute_gradients(model, objective_of(model, inputs), 1.0)
     losses = -model(**inputs).logits[0].log_softmax(-1)
     label = int((losses - measured.loss.value).abs().argmin())
     plain = Plain(
@@ -99,7 +99,7 @@ class Choosing(Loop):
 def test_where_the_model_switches_autograd_off_nothing_flows_and_the_rest_does() -> None:
     torch.manual_seed(7)
     model = Choosing().double()
-    measured = gradients(model, objective_of(model, {"ids": IDS}), 1.0)
+    measured = compute_gradients(model, objective_of(model, {"ids": IDS}), 1.0)
     plain = Plain(
         model, {"ids": IDS}, [model.last], lambda out: cross_entropy(out[0, :-1], IDS[0, 1:])
     )
@@ -121,7 +121,7 @@ def test_what_is_not_finite_is_told_as_such() -> None:
     seen = json.loads(json.dumps(report.to_dict(), allow_nan=False))["measurements"]["gradients"]
     assert seen["loss"]["value"] == "NaN" and seen["global_norm"] == "NaN"
     assert set(seen["stream"].values()) == {"NaN"}
-    assert seen["clipping"] == {"at": 1.0, "factor": "NaN", "dominant": None}
+    assert seen["clipping"] == {"max_norm": 1.0, "factor": "NaN", "dominant_group": None}
 
 
 class Whole(nn.Module):
@@ -180,9 +180,9 @@ def test_where_there_is_nothing_to_differentiate_that_is_said(model: type, why: 
 
 
 def test_a_gradient_of_zero_is_one() -> None:
-    seen = gradients(Rounded(), objective_of(Rounded(), {"ids": IDS}), 1.0)
+    seen = compute_gradients(Rounded(), objective_of(Rounded(), {"ids": IDS}), 1.0)
     assert seen.global_norm == 0.0 and set(seen.stream.values()) == {0.0}
-    assert (seen.clipping.factor, seen.clipping.dominant) == (1.0, None)
+    assert (seen.clipping.factor, seen.clipping.dominant_group) == (1.0, None)
     assert seen.ratio_last_first is None and seen.trends == {}
 
 
@@ -194,7 +194,7 @@ def test_nothing_of_the_model_is_touched() -> None:
     for parameter in model.parameters():
         parameter.register_post_accumulate_grad_hook(stepped.append)
     kept = model.head.weight.grad = torch.ones_like(model.head.weight)
-    gradients(model, objective_of(model, {"ids": IDS}), 1.0)
+    compute_gradients(model, objective_of(model, {"ids": IDS}), 1.0)
     assert stepped == [] and model.head.weight.grad is kept and bool((kept == 1).all())
     assert [n for n, p in model.named_parameters() if p.grad is not None] == ["head.weight"]
 
@@ -202,9 +202,9 @@ def test_nothing_of_the_model_is_touched() -> None:
 def test_float16_gradients_do_not_vanish() -> None:
     torch.manual_seed(7)
     case = gpt2()
-    exact = gradients(case.model.float().eval(), objective_of(case.model, case.inputs), 1.0)
+    exact = compute_gradients(case.model.float().eval(), objective_of(case.model, case.inputs), 1.0)
     half = case.model.half()
-    rough = gradients(half, objective_of(half, case.inputs), 1.0)
+    rough = compute_gradients(half, objective_of(half, case.inputs), 1.0)
     assert rough.global_norm == pytest.approx(exact.global_norm, rel=0.02)
     assert list(rough.stream.values()) == pytest.approx(list(exact.stream.values()), rel=0.05)
 
@@ -214,9 +214,9 @@ def test_a_straight_line_is_fitted_as_numpy_does() -> None:
     at = np.arange(12) / 2
     norms = np.exp(0.3 - 0.11 * at + 0.05 * rng.standard_normal(12))
     (slope, _), covariance = np.polyfit(at, np.log(norms), 1, cov=True)
-    trend = fit(dict(zip(at.tolist(), norms.tolist(), strict=True)))
+    trend = fit_trend(dict(zip(at.tolist(), norms.tolist(), strict=True)))
     assert trend.rate == pytest.approx(math.exp(slope), rel=1e-12)
     assert trend.total == pytest.approx(math.exp(slope * 5.5), rel=1e-12)
     assert trend.rate_error == pytest.approx(trend.rate * covariance[0, 0] ** 0.5, rel=1e-9)
-    assert fit({0.0: 1.0}) is None and fit({0.0: 1.0, 1.0: 2.0}).rate_error is None
-    assert fit({0.0: 1.0, 1.0: float("nan"), 2.0: 4.0}).rate == pytest.approx(2.0)
+    assert fit_trend({0.0: 1.0}) is None and fit_trend({0.0: 1.0, 1.0: 2.0}).rate_error is None
+    assert fit_trend({0.0: 1.0, 1.0: float("nan"), 2.0: 4.0}).rate == pytest.approx(2.0)

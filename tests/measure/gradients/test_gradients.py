@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from normdiag.evidence.gradients import Gradients
-from normdiag.measure.gradients.gradients import gradients
+from normdiag.measure.gradients.gradients import compute_gradients
 from tests.measure.gradient_cases import (
     CASES,
     IDS,
@@ -30,7 +30,7 @@ def both(request) -> tuple[Case, Gradients, Plain]:
     case = CASES[request.param]()
     model = case.model.double().eval()
     objective = objective_of(model, case.inputs)
-    measured = gradients(model, objective, 1.0)
+    measured = compute_gradients(model, objective, 1.0)
     loss = case.loss
     if case.kind == "masked-lm":
         masked = objective.batch.inputs["input_ids"]
@@ -71,7 +71,7 @@ def test_the_parameters(both: tuple[Case, Gradients, Plain]) -> None:
 def test_clipping(both: tuple[Case, Gradients, Plain]) -> None:
     _, measured, plain = both
     assert measured.clipping.factor == pytest.approx(plain.clip_factor, rel=ROUNDING)
-    assert measured.clipping.dominant == max(measured.groups, key=measured.groups.get)
+    assert measured.clipping.dominant_group == max(measured.groups, key=measured.groups.get)
 
 
 def test_the_gains_and_biases(both: tuple[Case, Gradients, Plain]) -> None:

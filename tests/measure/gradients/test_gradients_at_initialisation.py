@@ -19,7 +19,7 @@ from transformers import (
 )
 
 from normdiag.inputs.batch import Batch
-from normdiag.measure.gradients.gradients import gradients
+from normdiag.measure.gradients.gradients import compute_gradients
 from normdiag.measure.gradients.objectives import Objective
 
 AT_INITIALISATION = {
@@ -52,7 +52,7 @@ def measured(name: str, seed: int) -> tuple[float, ...]:
         return cross_entropy(scores, labels[:, shift:].flatten()), len(scores)
 
     objective = Objective("causal-lm", "random labels", Batch(inputs={"input_ids": ids}), of)
-    seen = gradients(model, objective, 1.0)
+    seen = compute_gradients(model, objective, 1.0)
     layers = [share for g, share in seen.groups.items() if g.rpartition(".")[2].isdigit()]
     ratio = math.sqrt(layers[-1] / layers[0])
     return ratio, seen.global_norm, seen.clipping.factor, layers[0], layers[-1]

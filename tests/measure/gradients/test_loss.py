@@ -11,8 +11,8 @@ from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForMaskedLM
 
 from normdiag.inputs.batch import Batch
-from normdiag.measure.gradients.loss import NoLossError, choose
-from normdiag.measure.gradients.objectives import Choice, Objective
+from normdiag.measure.gradients.loss import NoLossError, choose_objective
+from normdiag.measure.gradients.objectives import LossSettings, Objective
 
 VOCABULARY, WIDTH, LENGTH = 40, 8, 20
 IDS = torch.randint(1, VOCABULARY, (1, LENGTH), generator=torch.Generator().manual_seed(0))
@@ -46,7 +46,7 @@ class Tokens(nn.Module):
 
 def chosen(model: nn.Module, batch: Batch, **choice: Any) -> Objective:
     torch.manual_seed(0)
-    return choose(model.eval(), batch, Choice(**choice))
+    return choose_objective(model.eval(), batch, LossSettings(**choice))
 
 
 def of(model: nn.Module, *args: torch.Tensor, **choice: Any) -> Objective:
@@ -101,7 +101,7 @@ class TestMaskedTokens:
         assert int(places.sum()) == round(0.15 * LENGTH)
         assert torch.equal(masked[0, ~places], IDS[0, ~places])
         out = model(masked)
-        loss, tokens = objective.of(out)
+        loss, tokens = objective.compute_loss(out)
         assert tokens == int(places.sum())
         assert float(loss.detach()) == pytest.approx(
             float(cross_entropy(out[0, places], IDS[0, places]).detach())
@@ -145,7 +145,7 @@ def test_padding_is_no_target() -> None:
     model = Named(VOCABULARY)
     objective = chosen(model, Batch(inputs={"input_ids": IDS, "attention_mask": mask}))
     out = model(IDS, mask)
-    loss, tokens = objective.of(out)
+    loss, tokens = objective.compute_loss(out)
     expected = cross_entropy(out[0, :6], IDS[0, 1:7])
     assert tokens == 6 and float(loss.detach()) == pytest.approx(float(expected.detach()))
 
@@ -173,7 +173,7 @@ def test_a_decoder_with_a_source_predicts_its_own_tokens(source: torch.Tensor) -
     assert objective.kind == "sequence-to-sequence"
     out = model(source, IDS)
     expected = cross_entropy(out[0, :-1], IDS[0, 1:])
-    assert float(objective.of(out)[0].detach()) == pytest.approx(float(expected.detach()))
+    assert float(objective.compute_loss(out)[0].detach()) == pytest.approx(float(expected.detach()))
 
 
 class Pooled(Tokens):
@@ -190,14 +190,14 @@ def test_classes_are_drawn_from_what_the_model_predicts() -> None:
         model.head.bias[3] = 30.0
     objective = of(model, IDS)
     assert objective.kind == "classification"
-    loss, tokens = objective.of(model(IDS))
+    loss, tokens = objective.compute_loss(model(IDS))
     assert tokens == 1 and float(loss.detach()) < 1e-6
 
 
 def test_every_token_is_classified_where_every_token_has_an_output() -> None:
     model = Tokens(5)
     out = model(IDS)
-    loss, tokens = of(model, IDS).of(out)
+    loss, tokens = of(model, IDS).compute_loss(out)
     assert tokens == LENGTH
     assert 0.5 < float(loss.detach()) / float(torch.log(torch.tensor(5.0))) < 2
 
@@ -210,7 +210,7 @@ def test_without_a_head_the_output_is_projected(model: nn.Module) -> None:
     y = model(IDS).detach()
     r = torch.randn(y.shape, generator=torch.Generator().manual_seed(3))
     rows = y.numel() // WIDTH
-    loss, tokens = objective.of(y)
+    loss, tokens = objective.compute_loss(y)
     assert tokens == rows
     assert float(loss) == pytest.approx(float((r * y).sum()) / rows / WIDTH**0.5, rel=1e-5)
 
@@ -232,7 +232,7 @@ def test_a_map_has_a_token_per_place() -> None:
     image = torch.randn(2, 6, 4, 5, generator=torch.Generator().manual_seed(1))
     objective = of(Convolved(), image)
     assert objective.kind == "random-projection"
-    assert objective.of(image)[1] == 2 * 4 * 5
+    assert objective.compute_loss(image)[1] == 2 * 4 * 5
 
 
 class Scored(Tokens):
@@ -246,7 +246,7 @@ def test_one_number_is_its_own_loss() -> None:
     model = Scored(VOCABULARY)
     out = model(IDS)
     objective = of(model, IDS)
-    assert objective.kind == "own" and objective.of(out)[0] == out["loss"]
+    assert objective.kind == "own" and objective.compute_loss(out)[0] == out["loss"]
 
 
 class Numbered(Tokens):

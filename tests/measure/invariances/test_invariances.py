@@ -78,8 +78,8 @@ def test_a_norm_over_features_is_blind_to_batch_padding_and_mode(name: str) -> N
     torch.manual_seed(0)
     x = torch.randn(2, 8, 16)
     kind = only(invariances(Block(lively(norm)), x))
-    assert (kind.by, kind.norm) == ("module", "0.norm")
-    assert (kind.batch, kind.padding, kind.mode, kind.single) == (0.0, 0.0, 0.0, None)
+    assert (kind.method, kind.norm) == ("module", "0.norm")
+    assert (kind.batch, kind.padding, kind.train_vs_eval, kind.batch_size_one) == (0.0, 0.0, 0.0, None)
     norm, x = norm.double(), x[:1].double()
     bias = getattr(norm, "bias", None)
     bias = 0.0 if bias is None else bias.detach()
@@ -94,10 +94,10 @@ def test_a_norm_over_features_is_blind_to_batch_padding_and_mode(name: str) -> N
 def test_batch_norm_fails_all_three() -> None:
     norm = lively(nn.BatchNorm1d(16))
     kind = only(invariances(Block(Channels(norm))))
-    assert kind.by == "module" and kind.norm == "0.norm.norm"
-    assert kind.batch > 0.1 and kind.padding > 0.1 and kind.mode > 0.1
+    assert kind.method == "module" and kind.norm == "0.norm.norm"
+    assert kind.batch > 0.1 and kind.padding > 0.1 and kind.train_vs_eval > 0.1
     assert kind.scale > 0.5  # in eval mode it is a fixed affine map
-    assert kind.single == 0.0
+    assert kind.batch_size_one == 0.0
 
 
 def test_batch_norm_in_numbers() -> None:
@@ -119,15 +119,15 @@ def test_batch_norm_in_numbers() -> None:
 
 def test_group_norm_over_time_sees_the_padding_alone() -> None:
     kind = only(invariances(Block(Channels(lively(nn.GroupNorm(4, 16))))))
-    assert kind.batch < 1e-12 and kind.mode < 1e-12
-    assert kind.padding > 0.1 and kind.single is None
+    assert kind.batch < 1e-12 and kind.train_vs_eval < 1e-12
+    assert kind.padding > 0.1 and kind.batch_size_one is None
 
 
 def test_a_norm_that_is_no_module_is_run_as_it_was_found() -> None:
     x = torch.randn(2, 8, 16)
     kind = only(invariances(ByHand(), x))
-    assert kind.by == "formula"
-    assert (kind.batch, kind.padding, kind.mode) == (0.0, 0.0, 0.0)
+    assert kind.method == "formula"
+    assert (kind.batch, kind.padding, kind.train_vs_eval) == (0.0, 0.0, 0.0)
     assert 0 < kind.scale < 1e-5 and kind.shift > 0.1
 
 
@@ -217,7 +217,7 @@ def test_a_module_that_does_more_is_not_run_as_a_norm() -> None:
         def forward(self, x):
             return x + self.branch(x)
 
-    assert only(invariances(Add())).by == "formula"
+    assert only(invariances(Add())).method == "formula"
 
 
 def test_a_module_that_turns_axes_is_padded_where_tokens_are() -> None:
@@ -236,7 +236,7 @@ def test_a_module_that_turns_axes_is_padded_where_tokens_are() -> None:
     model = nn.Sequential(Image(), Image()).eval()
     seen = normdiag.inspect(model, inputs=(torch.randn(2, 16, 6, 5),), measure=("norms",))
     kind = only(seen.measurements.invariances)
-    assert (kind.by, kind.norm, kind.padding) == ("module", "0.norm", 0.0)
+    assert (kind.method, kind.norm, kind.padding) == ("module", "0.norm", 0.0)
 
 
 def test_a_module_that_cannot_be_run_alone_is_replayed() -> None:
@@ -247,4 +247,4 @@ def test_a_module_that_cannot_be_run_alone_is_replayed() -> None:
             return super().forward(x)
 
     kind = only(invariances(Block(Counting(16)), torch.randn(3, 4, 16)))
-    assert (kind.by, kind.batch) == ("formula", 0.0)
+    assert (kind.method, kind.batch) == ("formula", 0.0)

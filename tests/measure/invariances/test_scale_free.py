@@ -20,8 +20,8 @@ from transformers import (
     Qwen3Model,
 )
 
-from normdiag.measure.invariances.scale_free import scale_free
-from tests.measure.forwards import seen
+from normdiag.measure.invariances.scale_free import find_scale_free_weights
+from tests.measure.forwards import accumulate_forward
 
 SIZES = {
     "hidden_size": 32,
@@ -87,9 +87,9 @@ def built(name: str) -> tuple[nn.Module, dict]:
 
 
 def found(model: nn.Module, inputs: dict) -> dict[str, str]:
-    assembly = seen(model, **inputs)
+    assembly = accumulate_forward(model, **inputs)
     return {
-        each.weight: each.norm for each in scale_free(model, assembly.first.graph, assembly.sites)
+        each.weight: each.norm for each in find_scale_free_weights(model, assembly.first_pass.graph, assembly.sites)
     }
 
 
@@ -153,10 +153,10 @@ def test_epsilon_takes_its_part() -> None:
 
 def test_the_norm_and_the_size_are_told() -> None:
     model, inputs = built("OLMo 2")
-    assembly = seen(model, **inputs)
+    assembly = accumulate_forward(model, **inputs)
     (query,) = (
         each
-        for each in scale_free(model, assembly.first.graph, assembly.sites)
+        for each in find_scale_free_weights(model, assembly.first_pass.graph, assembly.sites)
         if each.weight == "layers.1.self_attn.q_proj.weight"
     )
     assert query.norm == "layers.1.self_attn.q_norm"

@@ -15,7 +15,7 @@ from transformers.models.qwen3.modeling_qwen3 import apply_rotary_pos_emb, repea
 
 from normdiag.evidence.precision import LogitBound
 from normdiag.measure.precision.logit_bounds import compute_logit_bounds
-from tests.measure.forwards import seen
+from tests.measure.forwards import accumulate_forward
 
 HEADS, WIDTH = 2, 16
 SMALL = {
@@ -31,9 +31,9 @@ IDS = torch.arange(3, 11).view(1, 8)
 
 
 def bounds(model: nn.Module, *args: torch.Tensor, **inputs: torch.Tensor) -> dict[str, LogitBound]:
-    assembly = seen(model, *args, **inputs)
-    scores = assembly.peaks.compute().scores
-    return compute_logit_bounds(scores, assembly.sites, assembly.learned)
+    assembly = accumulate_forward(model, *args, **inputs)
+    scores = assembly.branch_peaks.compute().scores
+    return compute_logit_bounds(scores, assembly.sites, assembly.learned_values)
 
 
 def lively(config: transformers.PreTrainedConfig, attention: str) -> nn.Module:

@@ -18,7 +18,7 @@ from normdiag.measure.passes.site_observer import MeasuredQuantities
 from normdiag.measure.precision.precision import fitting_factor, measure_precision
 from normdiag.measure.sites.site_statistics import SiteStatistics
 from sample_models import half_square, large_stream
-from tests.measure.forwards import accumulate_passes, measured, seen
+from tests.measure.forwards import accumulate_passes, measure_sites, accumulate_forward
 
 SMALL = {
     "hidden_size": 32,
@@ -46,7 +46,7 @@ def built(config: transformers.PreTrainedConfig, attention: str = "sdpa") -> nn.
 
 
 def of(model: nn.Module, *args: torch.Tensor, **inputs: torch.Tensor) -> Precision:
-    return told(seen(model, *args, **inputs))
+    return told(accumulate_forward(model, *args, **inputs))
 
 
 def told(assembly: SiteStatistics) -> Precision:
@@ -248,7 +248,7 @@ class TestRemedy:
             for block in model.blocks:
                 for parameter in block.fc.parameters():
                     parameter.mul_(remedy.factor)
-        _, after = measured(model, remedy.factor * x)
+        _, after = measure_sites(model, remedy.factor * x)
         shares = [norm.eps_share for norm in after.norms.values()]
         assert remedy.eps_share is not None
         assert remedy.eps_share.max == pytest.approx(max(s.max for s in shares), rel=1e-4)

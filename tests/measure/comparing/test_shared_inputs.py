@@ -9,7 +9,7 @@ from torch import nn
 
 from normdiag.inputs.batch import Batch
 from normdiag.loading.factory import wrap_module
-from normdiag.measure.comparing.shared_probe import share_inputs
+from normdiag.measure.comparing.shared_inputs import share_inputs
 
 IDS = torch.tensor([[1, 2, 3]])
 
