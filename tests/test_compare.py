@@ -175,7 +175,8 @@ class TestWords:
         value = original.transformer.h[1].ln_1.weight[7].item()
         said = self.headline(original, gain)
         assert said.startswith(
-            f"the gain differs at {H}.1.ln_1 (max relative 0.333 at channel 7: {value:.6g} in A, "
+            f"the gain differs at {H}.1.ln_1 (max relative difference 0.333 at channel 7: "
+            f"{value:.6g} in A, "
             f"{1.5 * value:.6g} in B); the stream diverges from {H}.1/add#0 on"
         )
 
@@ -195,8 +196,8 @@ class TestWords:
     def test_of_a_scaled_embedding(self, original: Any) -> None:
         said = self.headline(original, embedding_times_five)
         assert said.startswith(
-            f"the start of the stream (the embedding) at {H}.0/add#0 is 5 times as large in B as in "
-            "A; no norms"
+            f"the start of the stream (the embedding) at {H}.0/add#0 is 5 times as large in B "
+            "as in A; no norms"
         )
 
     def test_of_what_differs_before_every_norm(self, original: Any) -> None:
@@ -299,7 +300,8 @@ class TestAnotherImplementation:
             ("gain", (f"{H}.2.ln_1",), ("tower.2.0/norm#0",)),
         ]
         assert comparison.first_divergence is not None
-        assert (comparison.first_divergence.a, comparison.first_divergence.b) == (f"{H}.1/add#1", "tower.1.1/add#0")
+        divergence = comparison.first_divergence
+        assert (divergence.a, divergence.b) == (f"{H}.1/add#1", "tower.1.1/add#0")
         assert f"{H}.1.ln_2 (tower.1.1/norm#0 in B)" in comparison.headline
 
     def test_from_reports(self, original: Any, of_original: normdiag.Report) -> None:
@@ -316,7 +318,8 @@ def test_a_layer_that_is_gone(original: Any) -> None:
     assert causes(comparison) == [("layers", (H,))]
     assert "3 layers in A and 2 in B: layer 1 of A without counterpart" in comparison.headline
     assert comparison.first_divergence is not None
-    assert (comparison.first_divergence.a, comparison.first_divergence.b) == (f"{H}.2/add#0", f"{H}.1/add#0")
+    divergence = comparison.first_divergence
+    assert (divergence.a, divergence.b) == (f"{H}.2/add#0", f"{H}.1/add#0")
     assert comparison.first_divergence.where == "skip"
 
 
