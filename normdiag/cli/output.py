@@ -15,11 +15,11 @@ from normdiag.cli.messages import write_message
 from normdiag.cli.options import Output
 from normdiag.cli.report_console import open_report_console
 from normdiag.errors import UsageError
+from normdiag.number_text import format_count
 from normdiag.render.escape import escape_text
 from normdiag.render.formats import COMPARISONS, FORMATS, SERIES
 from normdiag.render.interface import Options, RulePage
 from normdiag.render.severity import count_by_severity
-from normdiag.render.units import count
 from normdiag.render.verdict import format_headline, name_outcome
 from normdiag.report import atomic
 from normdiag.report.compare.comparison import Comparison
@@ -72,7 +72,7 @@ def deliver_series(series: Series, output: Output) -> None:
     _write_report(output, lambda console: SERIES[output.format](series, console, options))
     outcomes = Counter(_describe_outcome(entry) for entry in series.reports)
     counts = ", ".join(f"{many} {outcome}" for outcome, many in outcomes.items())
-    _write_summary(f"{count(len(series.reports), 'target')}: {counts}", output)
+    _write_summary(f"{format_count(len(series.reports), 'target')}: {counts}", output)
 
 
 def require_comparable(output: Output) -> None:
@@ -91,8 +91,8 @@ def deliver_comparison(comparison: Comparison, output: Output) -> None:
     options = _render_options(output)
     _write_report(output, lambda console: COMPARISONS[output.format](comparison, console, options))
     changed = Counter(change.state for change in comparison.changes)
-    counts = [count(len(comparison.differences), "difference")]
-    counts += [f"{count(many, 'finding')} {state}" for state, many in changed.items()]
+    counts = [format_count(len(comparison.differences), "difference")]
+    counts += [f"{format_count(many, 'finding')} {state}" for state, many in changed.items()]
     _write_summary(", ".join(counts), output)
 
 
@@ -138,4 +138,4 @@ def _output_files(output: Output) -> tuple[Path, ...]:
 def _count_findings(report: Report) -> str:
     counts = count_by_severity(report.findings) or "no findings"
     skipped = len(report.rules.skipped)
-    return f"{counts}; {count(skipped, 'rule')} skipped" if skipped else counts
+    return f"{counts}; {format_count(skipped, 'rule')} skipped" if skipped else counts

@@ -27,11 +27,12 @@ def rules(code: Code = None) -> None:
     normdiag rules ND3
     normdiag rules epsilon-dominates
     """
-    from rich.text import Text
+    from rich.console import Group
 
     from normdiag.cli.report_console import open_report_console
-    from normdiag.render.page import Column, table
-    from normdiag.render.plain import Plain
+    from normdiag.render.elements import Column, Row, Table
+    from normdiag.render.text.plain_output import PlainOutput
+    from normdiag.render.text.tables import draw_table
     from normdiag.rules import page, registry
 
     console = open_report_console()
@@ -39,10 +40,7 @@ def rules(code: Code = None) -> None:
     if code is not None and len(chosen) == 1:
         console.out(page.format_rule_page(chosen[0]), end="", highlight=False)
         return
-    columns = (
-        Column(title="code", right=False),
-        Column(title="name", right=False),
-        Column(title="what it finds", right=False),
-    )
-    rows = ([Text(cell) for cell in row] for row in page.rule_rows(chosen))
-    console.print(Plain(table(columns, rows)))
+    columns = tuple(Column(title=title) for title in ("code", "name", "what it finds"))
+    rows = tuple(Row(cells=tuple(row)) for row in page.rule_rows(chosen))
+    table = draw_table(Table(columns=columns, rows=rows), console.width)
+    console.print(PlainOutput(Group(*table)))

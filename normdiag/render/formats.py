@@ -1,62 +1,75 @@
-"""Which renderer writes which view in which format."""
+"""Which renderer writes which view in which format.
+
+A format for people draws pages: it is a folder with `draw_page` and a line in `DRAWERS`. A format
+for machines reads the report itself.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeVar
 
-from normdiag.render import (
-    comparison,
-    comparison_markdown,
-    csv,
-    github,
-    json,
-    junit,
-    markdown,
-    sarif,
-    several,
-    text,
-    trace,
+from rich.console import Console
+
+from normdiag.render import csv, github, json, junit, sarif
+from normdiag.render.elements import Page
+from normdiag.render.interface import (
+    ComparisonRenderer,
+    Drawer,
+    Options,
+    Renderer,
+    SeriesRenderer,
 )
-from normdiag.render.interface import ComparisonRenderer, Renderer, SeriesRenderer
+from normdiag.render.markdown.drawer import draw_page as draw_markdown
+from normdiag.render.pages.comparison import build_comparison
+from normdiag.render.pages.inspection import build_inspection
+from normdiag.render.pages.series import build_series
+from normdiag.render.pages.trace import build_trace
+from normdiag.render.text.drawer import draw_page as draw_text
 
 View = Literal["inspect", "trace"]
+Document = TypeVar("Document", contravariant=True)
 
-_OF_FINDINGS: dict[str, Renderer] = {
-    "json": json.render,
-    "markdown": markdown.render,
-    "sarif": sarif.render,
-    "junit": junit.render,
-    "github": github.render,
+DRAWERS: Mapping[str, Drawer] = {"text": draw_text, "markdown": draw_markdown}
+"""They draw every view."""
+
+
+def draw_pages(
+    build_page: Callable[[Document, Options], Page],
+) -> dict[str, Callable[[Document, Console, Options], None]]:
+    """Return for each drawer a renderer of the pages that `build_page` builds."""
+
+    def pair_with(draw: Drawer) -> Callable[[Document, Console, Options], None]:
+        return lambda document, console, options: draw(build_page(document, options), console)
+
+    return {name: pair_with(draw) for name, draw in DRAWERS.items()}
+
+
+_REPORTS: dict[str, Renderer] = {
+    "json": json.write_report,
+    "sarif": sarif.write_report,
+    "junit": junit.write_report,
+    "github": github.write_report,
 }
-"""They show what was found, whoever found it."""
+"""They are the same for all views."""
 
 FORMATS: dict[View, dict[str, Renderer]] = {
-    "inspect": {
-        "text": text.render_inspect,
-        "csv": csv.render_inspect,
-        **_OF_FINDINGS,
-    },
-    "trace": {
-        "text": trace.render_trace,
-        "csv": csv.render_trace,
-        **_OF_FINDINGS,
-    },
+    "inspect": {**draw_pages(build_inspection), "csv": csv.write_inspection, **_REPORTS},
+    "trace": {**draw_pages(build_trace), "csv": csv.write_trace, **_REPORTS},
 }
 
 SERIES: dict[str, SeriesRenderer] = {
-    "text": several.render_text,
-    "csv": several.render_csv,
-    "json": json.render_series,
-    "markdown": markdown.render_series,
-    "sarif": sarif.render_series,
-    "junit": junit.render_series,
-    "github": github.render_series,
+    **draw_pages(build_series),
+    "csv": csv.write_series,
+    "json": json.write_series,
+    "sarif": sarif.write_series,
+    "junit": junit.write_series,
+    "github": github.write_series,
 }
 """The same formats for several targets at once."""
 
 COMPARISONS: dict[str, ComparisonRenderer] = {
-    "text": comparison.render_text,
-    "json": comparison.render_json,
-    "markdown": comparison_markdown.render,
+    **draw_pages(build_comparison),
+    "json": json.write_comparison,
 }
-"""Of two models beside each other."""
+"""Of two models."""

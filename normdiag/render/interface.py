@@ -12,6 +12,7 @@ from typing import Protocol
 
 from rich.console import Console
 
+from normdiag.render.elements import Page
 from normdiag.report.compare.comparison import Comparison
 from normdiag.report.report import Report
 from normdiag.report.series import Series
@@ -42,7 +43,7 @@ class Options:
 class Renderer(Protocol):
     """One format of one view."""
 
-    def __call__(self, report: Report, console: Console, options: Options) -> None:
+    def __call__(self, report: Report, console: Console, options: Options, /) -> None:
         """Write `report` to `console`."""
         ...
 
@@ -50,7 +51,7 @@ class Renderer(Protocol):
 class SeriesRenderer(Protocol):
     """One format of the reports of several targets."""
 
-    def __call__(self, series: Series, console: Console, options: Options) -> None:
+    def __call__(self, series: Series, console: Console, options: Options, /) -> None:
         """Write `series` to `console`."""
         ...
 
@@ -58,6 +59,14 @@ class SeriesRenderer(Protocol):
 class ComparisonRenderer(Protocol):
     """One format of a comparison."""
 
-    def __call__(self, comparison: Comparison, console: Console, options: Options) -> None:
+    def __call__(self, comparison: Comparison, console: Console, options: Options, /) -> None:
         """Write `comparison` to `console`."""
+        ...
+
+
+class Drawer(Protocol):
+    """One format for people, whatever the page shows."""
+
+    def __call__(self, page: Page, console: Console, /) -> None:
+        """Write `page` to `console`."""
         ...

@@ -6,19 +6,21 @@ from collections import Counter
 from collections.abc import Iterable
 
 from normdiag.findings import SEVERITIES, Finding, Severity
-from normdiag.render.units import count
-
-STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold cyan"}
+from normdiag.number_text import format_count
 
 
-def counted(many: int, severity: Severity, kind: str = "") -> str:
+def format_severity_count(many: int, severity: Severity, kind: str = "") -> str:
     """Return such as "2 errors", "1 new or worse warning", "3 info"."""
-    return f"{many:,} {kind}info" if severity == "info" else count(many, kind + severity)
+    if severity == "info":
+        return f"{many:,} {kind}info"
+    return format_count(many, kind + severity)
 
 
-def tally(findings: Iterable[Finding]) -> str:
+def count_by_severity(findings: Iterable[Finding]) -> str:
     """Return how many there are of each severity, the severest first; "" where there are none."""
-    found = Counter(finding.severity for finding in findings)
+    counts = Counter(finding.severity for finding in findings)
     return ", ".join(
-        counted(found[severity], severity) for severity in reversed(SEVERITIES) if found[severity]
+        format_severity_count(counts[severity], severity)
+        for severity in reversed(SEVERITIES)
+        if counts[severity]
     )

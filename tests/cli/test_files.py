@@ -37,8 +37,8 @@ class Half:
     write = half
 
 if step == "render":
-    from normdiag.render import text
-    text.SECTIONS = (stop,)
+    from normdiag.render.pages import inspection
+    inspection.SECTIONS = (stop,)
 elif step == "open":
     pathlib.Path.open = stop
 elif step == "write":

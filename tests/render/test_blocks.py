@@ -27,7 +27,7 @@ def test_a_long_stack_shows_its_ends_and_its_worst():
     numbers = [line.split()[0] for line in lines if line.split()[0].isdigit()]
     assert numbers == ["0", "1", "11", "22", "23"]
     assert any("… 9 layers" in line for line in lines)
-    assert "Worst conditioned: layer 11, kappa 3.00e5." in shown(report)
+    assert "Largest kappa: 3.00e5 (layer 11)." in shown(report)
     everything = shown(report, options=Options(all_rows=True))
     assert "…" not in everything
 
@@ -41,8 +41,8 @@ def test_a_bound_is_marked_as_one():
 
 def test_low_precision_is_said():
     rough = block(3.0, 0.1, layer=0, error=0.125)
-    assert "known to 12% only" in shown(having(llama(2), **{f"{NAME}/layer#0": rough}))
-    assert "known to" not in shown(llama(2))
+    assert "in this precision: up to 12%" in shown(having(llama(2), **{f"{NAME}/layer#0": rough}))
+    assert "in this precision" not in shown(llama(2))
 
 
 def test_nothing_was_differentiated():

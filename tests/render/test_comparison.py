@@ -9,11 +9,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from normdiag.render.comparison import shown
 from normdiag.render.formats import COMPARISONS
 from normdiag.render.interface import Options
-from normdiag.report.compare.compare import compare
-from normdiag.report.compare.comparison import Comparison, SiteApart
+from normdiag.render.pages.comparison import select_adds
+from normdiag.report.compare.compare import compare_reports
+from normdiag.report.compare.comparison import Comparison, StreamDifference
 from tests import hostile, reports
 from tests.factories import add_measurement
 
@@ -39,7 +39,7 @@ def comparison() -> Comparison:
         measurements=replace(b.measurements, stream=stream),
         findings=(),
     )
-    return compare(a, b)
+    return compare_reports(a, b)
 
 
 def written(found: Comparison, form: str, *, width: int = 80, **options: bool) -> str:
@@ -54,7 +54,7 @@ def test_the_page(golden, form: str, ending: str) -> None:
 
 
 def test_of_no_difference() -> None:
-    text = written(compare(reports.llama(), reports.llama()), "text")
+    text = written(compare_reports(reports.llama(), reports.llama()), "text")
     assert "no difference: the streams are equal" in text.replace("\n", " ")
     assert "Differences  none" in text
     assert "Findings  the same in both" in text
@@ -62,7 +62,7 @@ def test_of_no_difference() -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_it_fits_the_width(width: int) -> None:
-    for found in (comparison(), compare(hostile.broken(), hostile.broken())):
+    for found in (comparison(), compare_reports(hostile.broken(), hostile.broken())):
         lines = written(found, "text", width=width).splitlines()
         assert max(map(cell_len, lines)) <= width
 
@@ -77,8 +77,8 @@ def test_long_names_are_told_whole_and_floods_are_not() -> None:
 
 def test_what_is_shown_of_a_long_stream() -> None:
     stream = comparison().stream
-    assert shown(stream, SITE, whole=False) == [0, 1, 17, 18, 19, 20, 21, 46, 47]
-    assert shown(stream, None, whole=False) == [0, 1, 2, 46, 47]
-    assert shown(stream, SITE, whole=True) == list(range(48))
-    assert shown(stream[:5], None, whole=False) == list(range(5))
-    assert [site.a for site in stream if isinstance(site, SiteApart)][19] == SITE
+    assert select_adds(stream, SITE, all_rows=False) == [0, 1, 17, 18, 19, 20, 21, 46, 47]
+    assert select_adds(stream, None, all_rows=False) == [0, 1, 2, 46, 47]
+    assert select_adds(stream, SITE, all_rows=True) == list(range(48))
+    assert select_adds(stream[:5], None, all_rows=False) == list(range(5))
+    assert [site.a for site in stream if isinstance(site, StreamDifference)][19] == SITE

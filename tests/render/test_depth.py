@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from normdiag.render.sections.depth import sentences
+from normdiag.render.sections.depth import describe_depth
 from normdiag.report.report import Report
 from tests.reports import bert, encoder_decoder, llama
 
 
 def said(report: Report) -> str:
     (stack,) = report.architecture.stacks
-    return "\n".join(sentences(report, stack))
+    return "\n".join(describe_depth(report, stack))
 
 
 def with_sink(ratio: float | None) -> Report:
@@ -28,14 +28,12 @@ def test_the_largest_writers_are_named_with_their_sign() -> None:
         taken_back, contribution=replace(taken_back.contribution, signed=-0.5)
     )
     found = said(replace(report, measurements=replace(report.measurements, stream=stream)))
-    assert (
-        "last value over 40 tokens: -50% model.layers.1/add#0, +8.3% model.layers.0/add#0" in found
-    )
-    assert "what the stack starts from: +2.0%" in found
+    assert "(over 40 tokens): -50% model.layers.1/add#0, +8.3% model.layers.0/add#0" in found
+    assert "+2.0% the stack's input" in found
 
 
 def test_through_norms_there_are_no_writers() -> None:
-    assert "writers" not in said(bert())
+    assert "contributions" not in said(bert())
     assert "Block influence" in said(bert())
 
 
@@ -44,9 +42,9 @@ def test_a_rank_is_of_the_tokens_without_the_first() -> None:
 
 
 def test_sinks_are_told_where_they_stand_out() -> None:
-    assert "up to 39.0x as long as the others'" in said(with_sink(39.0))
+    assert "up to 39.0 × that of the others" in said(with_sink(39.0))
     for ratio in (1.1, None):
-        assert "First tokens" not in said(with_sink(ratio))
+        assert "first tokens" not in said(with_sink(ratio))
 
 
 def test_why_there_is_no_yardstick() -> None:
@@ -56,11 +54,11 @@ def test_why_there_is_no_yardstick() -> None:
         for id, law in report.measurements.growth.items()
     }
     found = said(replace(report, measurements=replace(report.measurements, growth=growth)))
-    assert "No growth at initialisation to compare with: it is too large." in found
-    assert "compare" not in said(report)
+    assert "Growth at initialisation: not measured (it is too large)." in found
+    assert "not measured" not in said(report)
 
 
 def test_nothing_measured_nothing_said() -> None:
     report = encoder_decoder()
     for stack in report.architecture.stacks:
-        assert list(sentences(report, stack)) == []
+        assert list(describe_depth(report, stack)) == []

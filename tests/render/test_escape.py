@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from normdiag.render.escape import folded, visible
+from normdiag.render.escape import escape_text
+from normdiag.render.text.tables import fold_name
 
 CHARS = st.characters(codec=None)  # half surrogates too
 
@@ -27,18 +28,18 @@ CHARS = st.characters(codec=None)  # half surrogates too
     ],
 )
 def test_what_does_not_print_is_spelled_out(text, shown):
-    assert visible(text) == shown
+    assert escape_text(text) == shown
 
 
 @given(st.text(CHARS, max_size=400))
 def test_whatever_the_text_all_of_the_result_prints(text):
-    shown = visible(text)
+    shown = escape_text(text)
     assert shown.isprintable()
     shown.encode("utf-8")
 
 
 def test_an_endless_text_loses_its_middle_and_says_so():
-    shown = visible("a" * 500 + "\x1b" + "b" * 500)
+    shown = escape_text("a" * 500 + "\x1b" + "b" * 500)
     assert shown == "a" * 150 + "[.. 701 characters ..]" + "b" * 150
 
 
@@ -54,13 +55,13 @@ def test_an_endless_text_loses_its_middle_and_says_so():
     ],
 )
 def test_names_break_where_their_parts_do(name, width, lines):
-    assert folded(name, width).split("\n") == lines
+    assert fold_name(name, width).split("\n") == lines
 
 
 @given(st.text(CHARS, max_size=60), st.integers(1, 30))
 def test_folding_loses_nothing_and_fits_where_the_parts_do(name, width):
-    lines = folded(name, width).split("\n")
-    assert "".join(lines) == visible(name)
+    lines = fold_name(name, width).split("\n")
+    assert "".join(lines) == escape_text(name)
     for line in lines:
         parts = line.strip("./_").replace("/", ".").replace("_", ".").split(".")
         assert cell_len(line) <= width or len([part for part in parts if part]) <= 1

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from normdiag.report.gate import Gate, checked
+from normdiag.report.gate import Gate, check_report
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
@@ -62,8 +62,8 @@ def test_a_line_says_what_where_and_what_to_do():
 
 
 def test_what_fails_comes_first_and_the_verdict_last():
-    lines = read(written(checked(broken(), Gate(fail_on="info")), format="github"))
+    lines = read(written(check_report(broken(), Gate(fail_on="info")), format="github"))
     assert [command for command, _, _ in lines] == ["error", "notice", "error"]
     assert lines[-1][2] == "failed: 1 error (ND203); 1 info (ND301)"
-    known = read(written(checked(broken(), Gate(), broken(), "a.json"), format="github"))
+    known = read(written(check_report(broken(), Gate(), broken(), "a.json"), format="github"))
     assert [command for command, _, _ in known] == ["notice"] * 3

@@ -8,7 +8,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from normdiag.evidence.gradients import Clipping, Gradients, Loss, NormGradient, Trend
+from normdiag.evidence.gradients import Clipping, Gradients, GradientTrend, Loss, NormGradient
 from normdiag.render.interface import Options
 from normdiag.report.report import Report
 from tests.hostile import HOSTILE
@@ -27,10 +27,10 @@ def flowing(layers: int = 3, **given: Any) -> Report:
         "stream": {id: 0.5 ** (place / 2) for place, id in enumerate(adds)},
         "ratio_last_first": 0.177,
         "ratios": {STACK: 0.177},
-        "trends": {STACK: Trend(rate=0.5, rate_error=0.01, total=0.25)},
+        "trends": {STACK: GradientTrend(rate=0.5, rate_error=0.01, total=0.25)},
         "groups": {"head": 0.25, f"{STACK}.0": 0.75},
         "global_norm": 8.0,
-        "clipping": Clipping(at=1.0, factor=0.125, dominant=f"{STACK}.0"),
+        "clipping": Clipping(max_norm=1.0, factor=0.125, dominant_group=f"{STACK}.0"),
     }
     measured = replace(report.measurements, gradients=Gradients(**{**fields, **given}))
     return replace(report, measurements=measured)
@@ -39,20 +39,21 @@ def flowing(layers: int = 3, **given: Any) -> Report:
 def said(report: Report, **options: Any) -> str:
     """The section, its lines joined."""
     text = written(report, width=200, options=Options(**options))
-    return text.partition("\nGradient\n")[2].partition("\n\n")[0]
+    return text.partition("\nGradients\n")[2].partition("\n\n")[0]
 
 
 def test_the_loss_the_depth_the_groups_and_the_clipping() -> None:
     text = said(flowing())
     assert "Loss (causal-lm): 2.50, mean over 63 target tokens." in text
     assert "Next tokens." in text
-    assert f"{STACK}, layer by layer: ▆▃▂" in text
+    assert f"||dL/dy|| of {STACK} by layer: ▆▃▂" in text
     assert (
-        "||dL/dy||, 1.00 at the first add, 0.177 at the last; it grows by 2.000 per layer" in text
+        "||dL/dy||: 1.000 at the first add, 0.177 at the last; from output to input 2.00× per layer"
+        in text
     )
-    assert "give or take 0.040, 4.00x in all." in text
-    assert "Clipping at 1 scales it by 0.125" in text
-    assert "the largest part of what is left, 75%, is of model.layers.0" in text
+    assert "± 0.040 (standard error), 4.00× in all." in text
+    assert "Clipping at 1: all gradients × 0.125" in text
+    assert "largest share: 75%, model.layers.0" in text
 
 
 def test_the_largest_group_comes_first() -> None:
@@ -61,8 +62,8 @@ def test_the_largest_group_comes_first() -> None:
 
 
 def test_a_gradient_that_shrinks_on_its_way_back() -> None:
-    trend = Trend(rate=1.5, rate_error=None, total=3.0)
-    assert "it shrinks by 1.500 per layer on its way back, 3.00x in all." in said(
+    trend = GradientTrend(rate=1.5, rate_error=None, total=3.0)
+    assert "from output to input 0.667× per layer, 0.333× in all." in said(
         flowing(trends={STACK: trend})
     )
 
@@ -76,21 +77,21 @@ def test_every_add_is_shown_where_all_rows_are_wanted() -> None:
 def test_what_is_not_finite_is_marked() -> None:
     report = flowing()
     stream = dict.fromkeys(report.measurements.gradients.stream, math.nan)
-    clipping = Clipping(at=1.0, factor=math.nan, dominant=None)
+    clipping = Clipping(max_norm=1.0, factor=math.nan, dominant_group=None)
     text = said(flowing(stream=stream, trends={}, global_norm=math.nan, clipping=clipping))
-    assert "layer by layer: !!!" in text and "nan at the first add" in text
-    assert "Clipping makes no step of that." in text
+    assert "by layer: !!!" in text and "nan at the first add" in text
+    assert "Clipping cannot scale it." in text
 
 
 def test_nothing_that_is_not_measured_is_said() -> None:
     text = said(flowing(groups={}, clipping=None, global_norm=None, trends={}))
-    assert "parameters of" not in text and "Clipping" not in text and "per layer on" not in text
-    assert "\nGradient\n" not in written(llama(3))
+    assert "parameters of" not in text and "Clipping" not in text and "per layer" not in text
+    assert "\nGradients\n" not in written(llama(3))
 
 
 def test_below_the_clipping_norm_nothing_is_scaled() -> None:
-    clipping = Clipping(at=10.0, factor=1.0, dominant="head")
-    assert "Clipping at 10 leaves it as it is." in said(flowing(clipping=clipping))
+    clipping = Clipping(max_norm=10.0, factor=1.0, dominant_group="head")
+    assert "Clipping at 10: no effect." in said(flowing(clipping=clipping))
 
 
 def test_names_from_outside_are_made_visible() -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from normdiag.evidence.stream import Growth, Phase
-from normdiag.render.sections.growth import sentence
+from normdiag.evidence.stream import Growth, GrowthPhase
+from normdiag.render.sections.growth import describe_growth
 
 
 def law(name, rate, error, total=3.0):
@@ -16,31 +16,31 @@ def law(name, rate, error, total=3.0):
     ("name", "rate"), [("additive", 150.0), ("geometric", 1.08), ("power", -0.4)]
 )
 def test_a_rate_below_its_own_error_is_not_taken_for_one(name, rate):
-    assert "do not tell the rate" in sentence(law(name, rate, 2 * abs(rate)))
-    assert "do not tell" not in sentence(law(name, rate, abs(rate) / 2))
-    assert "give or take" not in sentence(law(name, rate, None))
+    assert "not determined by these adds" in describe_growth(law(name, rate, 2 * abs(rate)))
+    assert "not determined" not in describe_growth(law(name, rate, abs(rate) / 2))
+    assert "±" not in describe_growth(law(name, rate, None))
 
 
 def test_it_says_over_which_tokens_the_stream_grew():
-    said = sentence(law("additive", 1.0, 0.1, total=261.0))
-    assert "261x from the first add to the last, as the mean over all tokens but the first" in said
+    said = describe_growth(law("additive", 1.0, 0.1, total=261.0))
+    assert "Last add over first: 261× (mean over tokens without the first of each sequence)" in said
 
 
 def test_the_growth_at_initialisation_stands_beside_it():
-    measured = replace(law("additive", 1.0, 0.1, total=31.0), init_total=10.0, over_init=3.1)
-    assert "of each sequence, 3.10x the growth at initialisation" in sentence(measured)
-    assert "initialisation" not in sentence(law("additive", 1.0, 0.1))
+    measured = replace(law("additive", 1.0, 0.1, total=31.0), init_total=10.0, total_over_init=3.1)
+    assert "of each sequence), 3.10× that at initialisation" in describe_growth(measured)
+    assert "initialisation" not in describe_growth(law("additive", 1.0, 0.1))
 
 
 def test_phases_and_the_leaps_between_them():
     phases = (
-        Phase(first=0, last=0, factor=1.0, step=None),
-        Phase(first=1, last=22, factor=1.0331, step=15.0),
-        Phase(first=23, last=59, factor=1.0407, step=1.2),
+        GrowthPhase(first=0, last=0, factor=1.0, step=None),
+        GrowthPhase(first=1, last=22, factor=1.0331, step=15.0),
+        GrowthPhase(first=23, last=59, factor=1.0407, step=1.2),
     )
-    said = sentence(replace(law("additive", 1.0, 0.1), phases=phases))
+    said = describe_growth(replace(law("additive", 1.0, 0.1), phases=phases))
     assert said.endswith(
-        "In phases: ×1.000 per add in add 0, a leap of 15.0x, ×1.033 per add in adds 1-22, "
-        "×1.041 per add in adds 23-59"
+        "Phases: 1.000× per add in add 0, a jump of 15.0×, 1.033× per add in adds 1-22, "
+        "1.041× per add in adds 23-59."
     )
-    assert "phases" not in sentence(law("additive", 1.0, 0.1))
+    assert "Phases" not in describe_growth(law("additive", 1.0, 0.1))

@@ -1,4 +1,4 @@
-"""What the norms are blind to, in words."""
+"""What the norms are invariant to, in words."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from typing import Any
 
 import pytest
 
-from normdiag.evidence.invariances import CentringEffect, Invariances, KindInvariance, ScaleInvariantWeight
+from normdiag.evidence.invariances import (
+    CentringEffect,
+    Invariances,
+    KindInvariance,
+    ScaleInvariantWeight,
+)
 from normdiag.report.report import Report
 from tests.reports import llama
 from tests.written import written
@@ -36,7 +41,7 @@ def said(**given: Any) -> str:
 
 
 def test_a_change_that_epsilon_makes_is_none() -> None:
-    assert "blind to scale, a common shift, the rest of the batch" in said(scale=9e-4)
+    assert "invariant to scale, shift, batch" in said(scale=9e-4)
     assert "changed by scale (0.11%)" in said(scale=1.1e-3)
 
 
@@ -50,20 +55,24 @@ def test_it_says_what_was_run() -> None:
 
 
 def test_what_is_left_of_one_token() -> None:
-    assert "one token alone keeps 0% of its energy" in said(batch=0.4, batch_size_one=0.0)
-    assert "alone" not in said()
+    assert "energy left at batch size 1 in train mode: 0%" in said(batch=0.4, batch_size_one=0.0)
+    assert "batch size 1" not in said()
 
 
 @pytest.mark.parametrize(("largest", "verdict"), [(1.4, "nearly the same"), (47.0, "would differ")])
 def test_what_another_norm_would_do(largest: float, verdict: str) -> None:
-    centring = CentringEffect(kind="layernorm", norms=2, median=0.9, max=largest, norm="a.b", share=0.37)
+    centring = CentringEffect(
+        kind="layernorm", norms=2, median=0.9, max=largest, norm="a.b", share=0.37
+    )
     kinds = {"layernorm": KindInvariance(**KIND)}
     text = written(report(Invariances(kinds=kinds, centring=(centring,))), width=400)
     assert verdict in text and "RMSNorm would" in text
 
 
 def test_many_scale_free_weights_are_cut_short() -> None:
-    weights = tuple(ScaleInvariantWeight(weight=f"w{k}", norm="n", frobenius=2.0) for k in range(10))
+    weights = tuple(
+        ScaleInvariantWeight(weight=f"w{k}", norm="n", frobenius=2.0) for k in range(10)
+    )
     assert "w0 (2.00), w1 (2.00), w2 (2.00) and 7 more" in written(
         report(Invariances(scale_invariant_weights=weights)), width=400
     )
@@ -71,4 +80,4 @@ def test_many_scale_free_weights_are_cut_short() -> None:
 
 def test_nothing_measured_nothing_said() -> None:
     for seen in (None, Invariances()):
-        assert "blind" not in written(report(seen))
+        assert "Invariances" not in written(report(seen))

@@ -16,5 +16,5 @@ from tests.written import written
 @pytest.mark.parametrize("make", [broken, traced])
 def test_it_is_the_document_whatever_the_width(view, make):
     text = written(make(), view, "json", width=20)
-    assert text == v1.dumps(make())
+    assert text == v1.dump_record(make())
     assert json.loads(text) == make().to_dict()

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from normdiag.report.bounds import Bound
-from normdiag.report.gate import Gate, checked
-from normdiag.report.paths import parse
-from normdiag.report.series import Entry, Series
+from normdiag.report.gate import Gate, check_report
+from normdiag.report.paths import parse_path
+from normdiag.report.series import Series, SeriesEntry
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
@@ -67,7 +67,9 @@ def test_any_text_is_legal(text):
 
 
 def test_what_fails_the_check_is_a_failure_and_what_does_not_is_told():
-    loose, strict = (cases(checked(llama(), Gate(fail_on=way))) for way in ("error", "warning"))
+    loose, strict = (
+        cases(check_report(llama(), Gate(fail_on=way))) for way in ("error", "warning")
+    )
     assert loose.keys() == strict.keys()
     assert loose["ND304"].find("failure") is None
     assert "812.5" in loose["ND304"].find("system-out").text
@@ -75,7 +77,7 @@ def test_what_fails_the_check_is_a_failure_and_what_does_not_is_told():
     assert failure.attrib["type"] == "warning"
     assert failure.attrib["message"].startswith("massive-activation: one value is 812.5")
     assert "at model.layers.4/add#1" in failure.text
-    known = cases(checked(llama(), Gate(fail_on="warning"), llama(), "before.json"))
+    known = cases(check_report(llama(), Gate(fail_on="warning"), llama(), "before.json"))
     assert known["ND304"].find("failure") is None
 
 
@@ -83,12 +85,12 @@ def test_bounds_and_missing_evidence_are_cases():
     gate = Gate(
         require_complete=True,
         bounds=(
-            Bound(parse("measurements.growth.total"), "max", 1e9),
-            Bound(parse("measurements.growth.total"), "min", 1e9),
-            Bound(parse("measurements.gradients.global_norm"), "max", 1.0),
+            Bound(parse_path("measurements.growth.total"), "max", 1e9),
+            Bound(parse_path("measurements.growth.total"), "min", 1e9),
+            Bound(parse_path("measurements.gradients.global_norm"), "max", 1.0),
         ),
     )
-    found = cases(checked(bert(), gate))
+    found = cases(check_report(bert(), gate))
     failed = {name for name, case in found.items() if case.find("failure") is not None}
     assert failed == {
         "min measurements.growth.total",
@@ -96,13 +98,13 @@ def test_bounds_and_missing_evidence_are_cases():
         "complete evidence",
     }
     assert "max measurements.growth.total" in found
-    assert cases(checked(llama(), replace(gate, bounds=())))["complete evidence"].text is None
+    assert cases(check_report(llama(), replace(gate, bounds=())))["complete evidence"].text is None
 
 
 def test_a_target_without_a_report_is_an_error():
     first, second, third = suites(written_series(evil.series("a"), "junit"))
     assert [suite.attrib["errors"] for suite in (first, second, third)] == ["0", "1", "0"]
     assert second.find("testcase/error").attrib["message"] == "a"
-    alone = Series(exit_code=0, reports=(Entry(target="b", report=llama()),))
+    alone = Series(exit_code=0, reports=(SeriesEntry(target="b", report=llama()),))
     (suite,) = suites(written_series(alone, "junit"))
     assert suite.attrib["name"] == "b"

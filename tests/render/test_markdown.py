@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from normdiag.render.escape import visible
-from normdiag.render.markdown import code, words
-from normdiag.report.gate import Gate, checked
-from normdiag.report.series import Entry, Series
+from normdiag.render.escape import escape_text
+from normdiag.render.markdown.escape import escape_line, escape_words, format_code
+from normdiag.report.gate import Gate, check_report
+from normdiag.report.series import Series, SeriesEntry
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
+from tests.traces import traced
 from tests.written import written, written_series
 
 # Raw HTML is read, as GitHub reads it; links are found where a reader might find some.
@@ -34,7 +35,7 @@ MARKUP = {
     "ordered_list_open",
     "blockquote_open",
 }
-OURS = re.compile(r"<details><summary>[^<]*</summary>|</details>")
+OURS = re.compile(r"<details><summary>([^<]|<code>[^<]*</code>)*</summary>|</details>")
 REPORTS = (llama, bert, encoder_decoder, weights_only, broken)
 
 
@@ -71,9 +72,10 @@ def test_every_finding_is_there_with_what_to_do(make):
     report = make()
     shown = written(report, format="markdown")
     assert report.subject.target.split("/")[0] in shown
-    assert rows(shown) == [6] * (len(report.findings) + bool(report.findings)) + [7] * 2
+    findings = len(report.findings) + bool(report.findings)
+    assert rows(shown)[:findings] == [6] * findings
     for finding in report.findings:
-        assert f"* **`{finding.code}` {finding.name}**: " in shown
+        assert f"**{finding.severity}: {finding.code} {finding.name}**" in shown
     require_harmless(shown)
 
 
@@ -81,7 +83,9 @@ def test_every_finding_is_there_with_what_to_do(make):
 def test_no_text_breaks_it(text):
     shown = written(evil.report(text), format="markdown")
     require_harmless(shown)
-    assert rows(shown) == [6] * 4 + [7] * 2
+    assert rows(shown)[:4] == [6] * 4
+    require_harmless(written(evil.report(text), "trace", "markdown"))
+    require_harmless(written(traced(evil.report(text)), "trace", "markdown"))
     many = written_series(evil.series(text), "markdown")
     require_harmless(many)
     assert rows(many) == [7] * 4 + [6] * 8
@@ -90,14 +94,14 @@ def test_no_text_breaks_it(text):
 @given(st.text(st.characters(codec=None), max_size=30))
 @settings(max_examples=50, deadline=None)
 def test_any_text_is_harmless(text):
-    require_harmless(f"* {words(text)}")
-    require_harmless(f"**said: {words(text)}**")
+    require_harmless(f"* {escape_line(text)}")
+    require_harmless(f"**said: {escape_line(text)}**")
 
 
 @given(st.text(st.characters(codec=None), max_size=30))
 def test_a_code_span_holds_the_text(text):
-    (span,) = [token for token in tokens(f"x {code(text)} y") if token.type == "code_inline"]
-    assert span.content.strip() == visible(text).replace("|", "\\|").strip()
+    (span,) = [token for token in tokens(f"x {format_code(text)} y") if token.type == "code_inline"]
+    assert span.content.strip() == escape_text(text).replace("|", "\\|").strip()
 
 
 @pytest.mark.parametrize(
@@ -114,28 +118,49 @@ def test_a_code_span_holds_the_text(text):
     ],
 )
 def test_what_is_not_plain_is_code(text, shown):
-    assert words(text) == shown
+    assert escape_words(text) == shown
 
 
 def test_a_command_can_be_copied():
     command = "normdiag trace ckpt --site 'model.layers.3/add#1'"
     (finding,) = llama().findings
     advised = replace(llama(), findings=(replace(finding, advice=f"look; see: {command}"),))
-    assert f"Do: look; see: `{command}`\n" in written(advised, format="markdown")
+    assert f"* do: look; see: `{command}`\n" in written(advised, format="markdown")
 
 
 def test_the_verdict_comes_first_and_the_state_beside_each_finding():
-    shown = written(checked(llama(), Gate(fail_on="warning")), format="markdown")
+    shown = written(check_report(llama(), Gate(fail_on="warning")), format="markdown")
     assert shown.splitlines()[2] == "**failed: 1 warning (ND304)**"
     assert "| **fails** |" in shown
-    shown = written(checked(llama(), Gate(), broken(), "old.json"), format="markdown")
-    assert "| new: the baseline does not have it |" in shown
-    assert "* baseline: `old.json`: 1 new, 0 worse, 0 known, 2 gone" in shown
-    assert "* gone: `ND203` non-finite-parameter" in shown
+    shown = written(check_report(llama(), Gate(), broken(), "old.json"), format="markdown")
+    assert "| new: not in the baseline |" in shown
+    assert "): 1 new, 0 worse, 0 known, 2 gone" in shown
+    assert "* gone: ND203 non-finite-parameter" in shown
 
 
 def test_several_targets_are_one_table():
-    entries = (Entry(target="ckpt-2", report=bert()), Entry(target="ckpt-10", report=llama()))
+    entries = (
+        SeriesEntry(target="ckpt-2", report=bert()),
+        SeriesEntry(target="ckpt-10", report=llama()),
+    )
     shown = written_series(Series(exit_code=0, reports=entries), "markdown")
-    assert "| `ckpt-2` | 1.03 | " in shown
+    assert "| ckpt-2 | 1.030 | " in shown
     assert "| +ND304 |" in shown
+
+
+def test_every_section_is_there_to_unfold():
+    shown = written(llama(), format="markdown")
+    folded = re.findall(r"<details><summary>([^:<]+)", shown)
+    assert folded == [
+        "Target",
+        "Stacks",
+        "Stream of model.layers",
+        "Norms",
+        "Jacobians of model.layers",
+        "Invariances",
+        "Findings",
+        "Coverage",
+    ]
+    heat = written(traced(llama(4)), "trace", "markdown")
+    assert "**Stream norm after each layer of model.layers**" in heat
+    assert "| `   0 <s>` | `" in heat

@@ -43,39 +43,44 @@ def test_without_it_there_is_no_section() -> None:
 
 
 def test_a_row_says_where_it_is_tightest_and_how_much_is_swallowed() -> None:
-    assert f"float16 0.780x 4.0%, 50% 2 {ADD}" in said(underflowing_epsilons=("x", "y"))
+    assert f"float16 0.780× 4.0%, 50% 2 {ADD}" in said(underflowing_epsilons=("x", "y"))
     assert "float16 - - 0 -" in said(headroom=None, headroom_site=None, absorbed_updates={})
 
 
 def test_the_remedy_is_a_power_of_two_with_its_price() -> None:
     remedy = Remedy(layer=5, factor=0.25, eps_share=MedianMax(median=0.001, max=0.0018))
     shown = said(remedies={"model.layers": remedy})
-    assert "float16: the stream of model.layers does not fit from layer 5 on." in shown
-    assert "times 2^-2: its norms undo that, with an eps share of up to 0.18%." in shown
+    assert "float16: stream of model.layers overflows from layer 5 on;" in shown
+    assert (
+        "multiplied by 2^-2 it fits with a factor 2 to spare, and its norms undo the scale, eps share up to 0.18%."
+        in shown
+    )
 
 
 def test_without_norms_in_front_of_every_reader_it_stays_in_float32() -> None:
     shown = said(remedies={"model.layers": Remedy(layer=5, factor=None, eps_share=None)})
-    assert "does not fit from layer 5 on; from there it must stay in float32." in shown
+    assert "overflows from layer 5 on; keep it in float32 from there." in shown
 
 
 def test_squares_say_whether_they_overflowed_or_would() -> None:
     squares = {"square_headroom": 0.3, "square_headroom_site": "model.norm"}
-    assert "where a norm squares in float16 itself, most of all at model.norm." in said(**squares)
+    assert "in norms that square in float16; least headroom at model.norm." in said(**squares)
     seen = Precision(formats={"float16": half(**squares)}, square_formats={"model.norm": "float16"})
-    assert "float16: squares overflow here, most of all at model.norm." in text(seen)
+    assert "float16: squares overflow in this run; least headroom at model.norm." in text(seen)
     assert "squares overflow" not in said(square_headroom=1.0, square_headroom_site="model.norm")
 
 
 def test_gains_that_overflow_are_counted() -> None:
-    assert "float16: a cast overflows 1 gain, first model.norm." in said(overflowing_gains=("model.norm",))
+    assert "float16: 1 gain overflow when cast, first model.norm." in said(
+        overflowing_gains=("model.norm",)
+    )
 
 
 def test_formats_of_eight_bits_have_a_row_and_no_advice() -> None:
     remedy = Remedy(layer=0, factor=2.0**-9, eps_share=None)
     eight = half(largest=448.0, headroom=0.005, remedies={"model.layers": remedy})
     shown = text(Precision(formats={"float8_e4m3fn": eight}))
-    assert "float8_e4m3fn 0.00500x" in shown and "does not fit" not in shown
+    assert "float8_e4m3fn 0.00500×" in shown and "overflows from" not in shown
 
 
 def test_logits_are_bounded_by_the_worst_attention() -> None:
@@ -84,8 +89,8 @@ def test_logits_are_bounded_by_the_worst_attention() -> None:
         for name, bound, seen in (("q0", 120.0, 31.0), ("q1", 450.0, None))
     }
     shown = text(Precision(formats={"float16": half()}, logit_bounds=bounds))
-    assert "cannot exceed 450, by the gains of q1 and its k norm; the largest computed" in shown
-    assert "is 31.0." in shown
+    assert "at most 450 by the gains of q1 and its k norm; largest computed" in shown
+    assert "computed: 31.0." in shown
 
 
 def test_names_from_outside_are_made_visible() -> None:

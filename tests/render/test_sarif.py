@@ -13,7 +13,7 @@ from jsonschema import Draft4Validator
 
 from normdiag.render import sarif
 from normdiag.render.interface import Options, RulePage
-from normdiag.report.gate import Gate, checked
+from normdiag.report.gate import Gate, check_report
 from normdiag.rules import page, registry
 from tests import evil
 from tests.hostile import broken
@@ -25,7 +25,7 @@ SCHEMA = json.loads(
 )
 VALIDATOR = Draft4Validator(SCHEMA)
 PAGES = {
-    rule.code: RulePage(name=rule.name, summary=rule.summary, page=page.page(rule))
+    rule.code: RulePage(name=rule.name, summary=rule.summary, page=page.format_rule_page(rule))
     for rule in registry.RULES
 }
 
@@ -37,7 +37,11 @@ def log(report, **given):
 @pytest.mark.parametrize("make", [llama, bert, encoder_decoder, weights_only, broken])
 @pytest.mark.parametrize("options", [Options(), Options(pages=PAGES)])
 def test_it_keeps_to_the_schema(make, options):
-    for report in (make(), checked(make(), Gate()), checked(make(), Gate(), make(), "a.json")):
+    for report in (
+        make(),
+        check_report(make(), Gate()),
+        check_report(make(), Gate(), make(), "a.json"),
+    ):
         VALIDATOR.validate(log(report, options=options))
 
 
@@ -64,8 +68,10 @@ def test_no_text_breaks_it(text):
 
 @given(st.text(st.characters(codec=None), max_size=40))
 def test_any_target_is_a_uri_and_any_name_is_visible(text):
-    assert all(char.isascii() and char.isprintable() and char != " " for char in sarif.uri(text))
-    (message,) = sarif._message(text).values()
+    assert all(
+        char.isascii() and char.isprintable() and char != " " for char in sarif.format_uri(text)
+    )
+    (message,) = sarif._build_message(text).values()
     assert message.isprintable()
 
 
@@ -101,29 +107,38 @@ def test_rules_carry_their_pages():
     ],
 )
 def test_a_target_becomes_a_uri(target, uri):
-    assert sarif.uri(target) == uri
+    assert sarif.format_uri(target) == uri
 
 
 def test_a_fingerprint_is_made_of_code_and_ids_alone():
     (finding,) = llama().findings
-    mark = sarif.fingerprint(finding)
+    mark = sarif.compute_fingerprint(finding)
     other = replace(finding, value=1.0, message="x", severity="error", threshold=None)
-    assert sarif.fingerprint(other) == mark
+    assert sarif.compute_fingerprint(other) == mark
     two = replace(finding, ids=("a", "b"))
-    assert sarif.fingerprint(two) == sarif.fingerprint(replace(two, ids=("b", "a")))
-    assert len({mark, sarif.fingerprint(two), sarif.fingerprint(replace(finding, code="X"))}) == 3
+    assert sarif.compute_fingerprint(two) == sarif.compute_fingerprint(replace(two, ids=("b", "a")))
+    assert (
+        len(
+            {
+                mark,
+                sarif.compute_fingerprint(two),
+                sarif.compute_fingerprint(replace(finding, code="X")),
+            }
+        )
+        == 3
+    )
 
 
 def test_findings_stand_beside_the_baseline():
     for before, state in ((broken(), "new"), (llama(), "unchanged")):
-        report = checked(llama(), Gate(fail_on="warning"), before, "before.json")
+        report = check_report(llama(), Gate(fail_on="warning"), before, "before.json")
         states = [each["baselineState"] for each in log(report)["runs"][0]["results"]]
         assert states == [state]  # what is gone is no result
     assert "baselineState" not in log(llama())["runs"][0]["results"][0]
 
 
 def test_what_reads_as_a_link_or_an_argument_is_text():
-    (message,) = sarif._message("[a](1) and {0} and [1, 2]").values()
+    (message,) = sarif._build_message("[a](1) and {0} and [1, 2]").values()
     assert message == r"\[a](1) and {{0}} and [1, 2]"
 
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import pytest
 
-from normdiag.render.course import NUMBERS, rows
 from normdiag.render.interface import Options
+from normdiag.render.series_table import NUMBERS, iterate_series_rows
 from normdiag.report.bounds import Bound
-from normdiag.report.check import Ignored
-from normdiag.report.gate import Gate, checked
-from normdiag.report.paths import parse
-from normdiag.report.series import Entry, Failure, Series
+from normdiag.report.check import IgnoredRule
+from normdiag.report.gate import Gate, check_report
+from normdiag.report.paths import parse_path
+from normdiag.report.series import Series, SeriesEntry, TargetFailure
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, llama
@@ -23,25 +23,25 @@ from tests.written import written, written_series
 GATE = Gate(
     fail_on="warning",
     bounds=(
-        Bound(parse("measurements.growth.total"), "max", 50.0),
-        Bound(parse("measurements.norms.jacobian.kappa.max"), "max", 10.0),
-        Bound(parse("measurements.gradients.global_norm"), "max", 1.0),
+        Bound(parse_path("measurements.growth.total"), "max", 50.0),
+        Bound(parse_path("measurements.norms.jacobian.kappa.max"), "max", 10.0),
+        Bound(parse_path("measurements.gradients.global_norm"), "max", 1.0),
     ),
-    ignored=(Ignored(selector="ND305", reason="on purpose: see the model card"),),
+    ignored=(IgnoredRule(selector="ND305", reason="on purpose: see the model card"),),
 )
 
 
 def course():
     """A run in which a fault comes, and a checkpoint that is lost."""
-    lost = Failure(what="ckpt-30 is empty", hint="a checkpoint has weights", exit_code=3)
+    lost = TargetFailure(what="ckpt-30 is empty", hint="a checkpoint has weights", exit_code=3)
     first = replace(llama(2), findings=())
     return Series(
         exit_code=3,
         reports=(
-            Entry(target="ckpt-9/", report=checked(first, GATE, first, "ckpt-9.json")),
-            Entry(target="ckpt-10/", report=checked(llama(4), Gate())),
-            Entry(target="ckpt-30/", failure=lost),
-            Entry(target="ckpt-200/", report=checked(broken(), Gate(fail_on="info"))),
+            SeriesEntry(target="ckpt-9/", report=check_report(first, GATE, first, "ckpt-9.json")),
+            SeriesEntry(target="ckpt-10/", report=check_report(llama(4), Gate())),
+            SeriesEntry(target="ckpt-30/", failure=lost),
+            SeriesEntry(target="ckpt-200/", report=check_report(broken(), Gate(fail_on="info"))),
         ),
     )
 
@@ -54,11 +54,11 @@ def verdict(report):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("check.txt", lambda: verdict(checked(llama(4), GATE))),
-        ("check-baseline.txt", lambda: verdict(checked(llama(2), GATE, broken(), "a.json"))),
+        ("check.txt", lambda: verdict(check_report(llama(4), GATE))),
+        ("check-baseline.txt", lambda: verdict(check_report(llama(2), GATE, broken(), "a.json"))),
         (
             "check.md",
-            lambda: written(checked(llama(4), GATE, broken(), "a.json"), format="markdown"),
+            lambda: written(check_report(llama(4), GATE, broken(), "a.json"), format="markdown"),
         ),
         ("several.txt", lambda: written_series(course())),
         ("several-all.txt", lambda: written_series(course(), options=Options(all_rows=True))),
@@ -81,7 +81,7 @@ def test_no_text_breaks_it(text, form):
 
 def test_the_numbers_are_the_largest_of_each_report():
     series = course()
-    for row, entry in zip(rows(series.reports), series.reports, strict=True):
+    for row, entry in zip(iterate_series_rows(series.reports), series.reports, strict=True):
         if entry.report is None:
             assert set(row.numbers.values()) == {None}
             continue
@@ -96,20 +96,20 @@ def test_the_numbers_are_the_largest_of_each_report():
 
 
 def test_what_came_and_went_is_told_across_a_target_without_a_report():
-    assert [row.moved for row in rows(course().reports)] == [
+    assert [row.changes for row in iterate_series_rows(course().reports)] == [
         "-",
         "+ND304",
         "-",
         "+ND203 +ND301 -ND304",
     ]
-    one = Series(exit_code=0, reports=(Entry(target="a", report=bert()),) * 2)
-    assert [row.moved for row in rows(one.reports)] == ["-", "same"]
+    one = Series(exit_code=0, reports=(SeriesEntry(target="a", report=bert()),) * 2)
+    assert [row.changes for row in iterate_series_rows(one.reports)] == ["-", "same"]
 
 
 def test_csv_has_the_numbers_in_full():
     (first, *_) = csv.DictReader(io.StringIO(written_series(course(), "csv")))
     names = [name.replace(" ", "_") for name in NUMBERS]
-    assert list(first) == ["target", *names, "findings", "moved", "verdict"]
+    assert list(first) == ["target", *names, "findings", "changes", "verdict"]
     assert (
         float(first["growth"])
         == course().reports[0].report.measurements.growth["model.layers"].total

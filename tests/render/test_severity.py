@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from normdiag.findings import Severity
-from normdiag.render.severity import counted, tally
+from normdiag.render.severity import count_by_severity, format_severity_count
 from tests.hostile import broken
 
 
@@ -16,16 +16,16 @@ from tests.hostile import broken
     [(1, "error", "1 error"), (1200, "warning", "1,200 warnings"), (2, "info", "2 info")],
 )
 def test_info_has_no_plural(many: int, severity: Severity, said: str) -> None:
-    assert counted(many, severity) == said
+    assert format_severity_count(many, severity) == said
 
 
 def test_a_kind_stands_before_the_word() -> None:
-    assert counted(2, "error", "new or worse ") == "2 new or worse errors"
-    assert counted(2, "info", "new or worse ") == "2 new or worse info"
+    assert format_severity_count(2, "error", "new or worse ") == "2 new or worse errors"
+    assert format_severity_count(2, "info", "new or worse ") == "2 new or worse info"
 
 
 def test_the_severest_come_first() -> None:
     finding = broken().findings[0]
     found = [replace(finding, severity=each) for each in ("info", "error", "info")]
-    assert tally(found) == "1 error, 2 info"
-    assert tally([]) == ""
+    assert count_by_severity(found) == "1 error, 2 info"
+    assert count_by_severity([]) == ""

@@ -80,15 +80,15 @@ def test_a_long_stack_shows_its_first_its_worst_and_its_last_layers():
     shown = re.findall(r"^ +(\d+)  add#0", text, re.MULTILINE)
     assert shown == ["0", "1", "2", "4", "21", "22", "23"]
     assert "…  1 layer\n" in text and "…  16 layers\n" in text
-    assert "Value that stands out most: 812 at model.layers.4/add#1, channel 412" in text
+    assert "|y| = 812 (6,556 × median) at model.layers.4/add#1, channel 412" in flat(text)
     every = re.findall(r"^ +(\d+)  add#0", written(llama(24), options=ALL), re.MULTILINE)
     assert every == [str(layer) for layer in range(24)]
 
 
 def test_norms_come_worst_first_and_the_rest_in_one_line():
     text = flat(written(llama(24)))
-    assert "Norms, the worst first 8 of 49" in text
-    assert "and 41 more norms, all with an eps share of at most 0.68%" in text
+    assert "Norms 8 of 49, by eps share, kappa and variance" in text
+    assert "41 more norms: largest eps share 0.68%" in text
     assert "more norms" not in flat(written(llama(24), options=ALL))
     first_norms = re.findall(r"(\S+norm) branch-input", flat(written(llama(24), width=200)))
     assert first_norms[:2] == [
@@ -99,11 +99,11 @@ def test_norms_come_worst_first_and_the_rest_in_one_line():
 
 def test_what_is_not_a_number_counts_as_worst():
     text = flat(written(broken(), width=200))
-    table = text[text.index("Norms, the worst first") :]
+    table = text[text.index("Norms 6 of 6") :]
     assert table.index("model.layers.0.input_layernorm") < table.index("unattached")
     assert table.index("unattached") < table.index("model.layers.0.post_attention_layernorm")
-    assert "has no law of growth: its values are not finite" in text
-    assert "Value that stands out most: inf at model.layers.1/add#0" in text
+    assert "no law, values are not finite" in text
+    assert "|y| = inf at model.layers.1/add#0" in text
 
 
 def test_weights_that_were_not_loaded_are_said_loudly_and_first():
@@ -117,9 +117,9 @@ def test_weights_that_were_not_loaded_are_said_loudly_and_first():
 
 def test_the_first_value_that_is_not_finite_comes_with_both_operands():
     text = flat(written(broken()))
-    assert "! aten.add.Tensor made 3 inf values at model.layers.1/add#0, layer 1" in text
+    assert "! aten.add.Tensor: 3 inf values at model.layers.1/add#0, layer 1" in text
     assert "skip: -61,000 to 63,000, all finite" in text
-    assert "float64 gives at most 72,000" in text
+    assert "in float64: max |value| 72,000" in text
 
 
 def test_findings_come_severest_first_with_all_that_is_known():
@@ -134,7 +134,7 @@ def test_findings_come_severest_first_with_all_that_is_known():
 
 
 def test_rules_that_could_not_judge_are_never_silent():
-    assert "Not judged: ND401 geometric-growth: needs 8 layers, has 3" in flat(written(bert()))
+    assert "Skipped: ND401 geometric-growth: needs 8 layers, has 3" in flat(written(bert()))
 
 
 def test_coverage_folds_modules_and_names_the_proof():
@@ -143,8 +143,8 @@ def test_coverage_folds_modules_and_names_the_proof():
     assert "Not recomputed: blocks." in text
     assert "bert.pooler (1 module with 1 inside)" in flat(written(bert()))
     assert (
-        "model.layers closes to 3.1e-7 (worst at layer 12); 49 norms and 48 adds recomputed from "
-        "their operands to 4.0e-7 (worst at model.layers.23/add#1)"
+        "of model.layers: 3.10e-7 (largest, at layer 12). Replay error of 49 norms and 48 adds, "
+        "recomputed from their operands: 3.98e-7 (largest, at model.layers.23/add#1)"
     ) in flat(written(llama(24)))
 
 
@@ -152,8 +152,8 @@ def test_there_is_never_a_table_of_nothing():
     structure = replace(llama(), measurements=Measurements())
     text = written(structure)
     assert "Stacks  49 norms" in text
-    assert "Stream of" not in text and "worst first" not in text and "Proof" not in text
+    assert "Stream of" not in text and "\nNorms" not in text and "error" not in text
     empty = written(replace(structure, architecture=Architecture()))
     assert "Stacks" not in empty
-    assert "Findings" in empty and "What was not understood" in empty
+    assert "Findings" in empty and "Coverage" in empty
     assert "───" not in empty

@@ -50,8 +50,8 @@ def long(tokens: int, hot: int):
 def test_the_sink_is_named_with_its_place_and_size():
     text = flat(written(traced(), "trace"))
     assert (
-        'Token 0 "<s>" (special) stands out after 8 of 12 adds: stream norm 50.6 at '
-        "model.layers.2/add#0, 10.4x the median token's; largest value 40.5 in channel 412."
+        'Outlier token 0 "<s>" (special), after 8 of 12 adds: stream norm 50.6 (10.4 × median '
+        "token) at model.layers.2/add#0; max |y| 40.5 in channel 412."
     ) in text
 
 
@@ -62,7 +62,7 @@ def test_a_massive_activation_is_called_one():
     text = flat(written(one(report, max_abs=huge), "trace"))
     median = report.measurements.stream[site].median_abs
     assert 5000 / median > 1000
-    assert "largest value 5,000 in channel 412, a massive activation (" in text
+    assert "max |y| 5,000 in channel 412, a massive activation (" in text
 
 
 def test_where_no_token_stands_out_that_is_said():
@@ -70,8 +70,7 @@ def test_where_no_token_stands_out_that_is_said():
     even = dict.fromkeys(report.trace[0].out_norm, (1.0, 1.0, 1.5, 1.0, 1.0))
     text = flat(written(one(report, out_norm=even), "trace"))
     assert (
-        "No token stands out: the largest stream norm is 1.50x the median token's, "
-        'at token 2 "Ġcapital"'
+        'No outlier token: largest stream norm 1.500 × the median token\'s, at token 2 "Ġcapital"'
     ) in text
 
 
@@ -79,7 +78,7 @@ def test_tokens_that_are_not_finite_stand_out_and_show():
     report = traced()
     lost = dict.fromkeys(report.trace[0].out_norm, (1.0, math.nan, 1.0, 1.0, math.inf))
     text = written(one(report, out_norm=lost), "trace")
-    assert 'Token 1 "The" stands out after 12 of 12 adds: stream norm nan' in flat(text)
+    assert 'Outlier token 1 "The", after 12 of 12 adds: stream norm nan' in flat(text)
     rows = lines_of(text, "Stream norm")
     assert "!!!" in rows[2] and "! not finite" in rows[-1]
     allover = dict.fromkeys(report.trace[0].out_norm, (math.nan,) * 5)
@@ -169,4 +168,4 @@ def test_a_site_that_is_not_there_is_refused_with_near_ones(format):
 
 
 def test_a_report_of_inspect_says_that_it_holds_no_tokens():
-    assert "Make it with trace." in written(llama(2), "trace")
+    assert "`normdiag trace` records them." in written(llama(2), "trace")

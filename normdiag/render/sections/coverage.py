@@ -1,4 +1,4 @@
-"""What was not understood, not run or not measured, and the proof of the rest."""
+"""What is unexplained, skipped or was not run, and how exactly the rest was verified."""
 
 from __future__ import annotations
 
@@ -6,103 +6,94 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-
 from normdiag.evidence.coverage import Coverage
-from normdiag.render.badness import badness
-from normdiag.render.escape import visible
-from normdiag.render.few import few, named
-from normdiag.render.page import QUIET, Page, heading, prose
-from normdiag.render.units import count, number
+from normdiag.number_text import format_count, format_number
+from normdiag.render.elements import Element, Heading, ItemList, Sentence
+from normdiag.render.escape import shorten_text
+from normdiag.render.sections.stack_names import name_stack
+from normdiag.render.sort_key import nan_as_largest
+from normdiag.render.truncated_lines import join_truncated, truncate_lines
 from normdiag.report.report import Report
 
-_FEW = 6
+_SHOWN = 6
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
-    """Yield the margin of the report: what it cannot say, and how far what it says is proven."""
-    yield heading("What was not understood")
-    blanks = list(_blanks(report.coverage, page))
-    yield from blanks
-    if not blanks:
-        yield prose("Nothing: every norm and every add is explained, and all was run.")
-    yield from _proof(report)
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
+    """Yield what the report does not cover, and the errors of what it does."""
+    yield Heading(title="Coverage")
+    missing = list(_list_missing(report.coverage, all_rows=all_rows))
+    yield from missing
+    if not missing:
+        yield Sentence(text="Complete: all norms and residual adds explained, all modules called.")
+    yield from _describe_closure(report)
+    yield from _describe_replay(report)
 
 
-def _blanks(coverage: Coverage, page: Page) -> Iterator[RenderableType]:
+def _list_missing(coverage: Coverage, *, all_rows: bool) -> Iterator[Element]:
     adds = [
-        f"{visible(add.module)}, {visible(add.line or 'no line')}, {list(add.shape)}: "
-        f"{visible(add.why)}"
+        f"{shorten_text(add.module)}, {shorten_text(add.line or 'no line')}, {list(add.shape)}: "
+        f"{shorten_text(add.why)}"
         for add in coverage.unexplained_adds
     ]
-    norms = [visible(norm) for norm in coverage.unexplained_norms]
-    skipped = [f"{visible(item.what)}: {visible(item.why)}" for item in coverage.skipped]
+    norms = [shorten_text(norm) for norm in coverage.unexplained_norms]
+    skipped = [f"{shorten_text(each.what)}: {shorten_text(each.why)}" for each in coverage.skipped]
     for title, lines in (
-        ("Additions that are no known thing", adds),
-        ("Norms that are attached to nothing", norms),
-        ("Not done, and why", skipped),
-        ("Modules that the forward did not call", _modules(coverage.modules_not_called)),
+        ("Additions not explained", adds),
+        ("Norms attached to no stack", norms),
+        ("Not measured", skipped),
+        ("Modules not called", _group_modules(coverage.modules_not_called)),
     ):
         if lines:
-            yield prose(f"{title}:")
-            yield prose("\n".join(few(lines, page.most(_FEW))), indent=4)
+            yield Sentence(text=f"{title}:")
+            yield ItemList(items=tuple(truncate_lines(lines, None if all_rows else _SHOWN)))
 
 
-def _modules(names: Sequence[str]) -> list[str]:
-    """Return module names without those inside another one, alike ones on one line.
+def _group_modules(names: Sequence[str]) -> list[str]:
+    """Return module names without those inside another one, with equal patterns on one line.
 
-    >>> _modules(("a.0.q", "a.1.q", "b", "b.c"))
+    >>> _group_modules(("a.0.q", "a.1.q", "b", "b.c"))
     ['a.*.q (2 modules)', 'b (1 module with 1 inside)']
     """
-    given = set(names)
+    modules = set(names)
     inside: Counter[str] = Counter()
     outermost: Counter[str] = Counter()
     for name in names:
         parts = name.split(".")
         parents = (".".join(parts[:end]) for end in range(1, len(parts)))
-        parent = next((parent for parent in parents if parent in given), None)
+        parent = next((parent for parent in parents if parent in modules), None)
         pattern = re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", parent or name)
         (outermost if parent is None else inside)[pattern] += 1
     return [
-        f"{visible(pattern)} ({count(many, 'module')}"
+        f"{shorten_text(pattern)} ({format_count(many, 'module')}"
         + (f" with {inside[pattern]:,} inside)" if inside[pattern] else ")")
         for pattern, many in outermost.items()
     ]
 
 
-def _proof(report: Report) -> Iterator[RenderableType]:
-    closures = [
-        f"{visible(id)} closes to {number(closure.max_rel_error, 2)}"
-        + ("" if closure.layer is None else f" (worst at layer {closure.layer})")
-        for id, closure in report.measurements.closure.items()
-    ]
-    replayed = list(_replayed(report))
-    if closures or replayed:
-        yield prose(f"Proof: {'; '.join([*closures, *replayed])}.")
-        yield prose(
-            "A stack closes when what came in plus what its adds wrote is what went out.", QUIET
+def _describe_closure(report: Report) -> Iterator[Element]:
+    for id, closure in report.measurements.closure.items():
+        layer = "" if closure.layer is None else f" (largest, at layer {closure.layer})"
+        yield Sentence(
+            text=f"Reconstruction error (x_in + Σ u vs x_out) of {name_stack(id)}: "
+            f"{format_number(closure.max_rel_error)}{layer}."
         )
-    if replayed:
-        yield from _missed(report)
 
 
-def _replayed(report: Report) -> Iterator[str]:
+def _describe_replay(report: Report) -> Iterator[Element]:
     errors = {id: replay.max_rel_error for id, replay in report.measurements.replay.items()}
     if not errors:
         return
-    architecture = report.architecture
-    norms = sum(norm.id in errors for norm in architecture.norms)
-    adds = sum(add.id in errors for add in architecture.residual_adds)
-    worst = max(errors, key=lambda id: badness(errors[id]))
-    yield (
-        f"{count(norms, 'norm')} and {count(adds, 'add')} recomputed from their operands to "
-        f"{number(errors[worst], 2)} (worst at {visible(worst)})"
+    norms = [norm.id for norm in report.architecture.norms]
+    adds = [add.id for add in report.architecture.residual_adds]
+    counts = [
+        format_count(sum(id in errors for id in ids), noun)
+        for ids, noun in ((norms, "norm"), (adds, "add"))
+    ]
+    worst = max(errors, key=lambda id: nan_as_largest(errors[id]))
+    yield Sentence(
+        text=f"Replay error of {' and '.join(counts)}, recomputed from their operands: "
+        f"{format_number(errors[worst])} (largest, at {shorten_text(worst)})."
     )
-
-
-def _missed(report: Report) -> Iterator[RenderableType]:
-    ids = [norm.id for norm in report.architecture.norms]
-    ids += [add.id for add in report.architecture.residual_adds]
-    missed = [visible(id) for id in ids if id not in report.measurements.replay]
-    if missed:
-        yield prose(f"Not recomputed: {named(missed, _FEW)}.")
+    missing = [shorten_text(id) for id in (*norms, *adds) if id not in errors]
+    if missing:
+        yield Sentence(text=f"Not recomputed: {join_truncated(missing, _SHOWN)}.")

@@ -1,4 +1,4 @@
-"""What a stack does over its whole depth, in words: who writes what, what rank is left, sinks."""
+"""What a stack does over its whole depth: contributions, influence, rank, sinks."""
 
 from __future__ import annotations
 
@@ -7,82 +7,89 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.stream import Growth
-from normdiag.render.escape import escape_text
-from normdiag.render.units import count, number, percent, times
+from normdiag.number_text import format_count, format_number, format_percent
+from normdiag.render.escape import shorten_text
 from normdiag.report.report import Report
 
-_WRITERS = 3
+_CONTRIBUTIONS = 3
 _SINK = 2.0
 """First tokens whose stream is this many times as long as the others' are worth a sentence."""
 
 
-def sentences(report: Report, stack: Stack) -> Iterator[str]:
+def describe_depth(report: Report, stack: Stack) -> Iterator[str]:
     """Yield what was measured over the depth of `stack`, a sentence or two each."""
     adds = [
         add
         for add in report.architecture.adds_of_stack(stack.id)
         if add.id in report.measurements.stream
     ]
-    yield from _writers(report, adds, report.measurements.growth.get(stack.id))
+    growth = report.measurements.growth.get(stack.id)
+    yield from _describe_contributions(report, adds, growth)
     layers = [each for each in report.measurements.layers.values() if each.stack == stack.id]
-    yield from _layers(sorted(layers, key=lambda each: each.layer))
-    yield from _pace(report.measurements.growth.get(stack.id))
-    yield from _sink(report, adds)
+    yield from _describe_layers(sorted(layers, key=lambda each: each.layer))
+    if growth is not None:
+        yield from _describe_updates(growth)
+    yield from _describe_sink(report, adds)
 
 
-def _writers(report: Report, adds: list[ResidualAdd], growth: Growth | None) -> Iterator[str]:
-    written = {
-        add.id: share
+def _describe_contributions(
+    report: Report, adds: list[ResidualAdd], growth: Growth | None
+) -> Iterator[str]:
+    contributions = {
+        add.id: contribution
         for add in adds
-        if (share := report.measurements.stream[add.id].contribution) is not None
+        if (contribution := report.measurements.stream[add.id].contribution) is not None
     }
-    if not written:
+    if not contributions:
         return
-    largest = sorted(written, key=lambda id: -abs(written[id].signed))[:_WRITERS]
-    named = ", ".join(f"{_share(written[id].signed)} {escape_text(id)}" for id in largest)
-    start = None if growth is None else growth.initial_contribution
-    began = "" if start is None else f"; what the stack starts from: {_share(start.signed)}"
-    yield (
-        "Largest writers, as parts of the stream's last value over "
-        f"{count(written[largest[0]].tokens, 'token')}: {named}{began}."
-    )
+    largest = sorted(contributions, key=lambda id: -abs(contributions[id].signed))
+    parts = [
+        f"{_format_signed_share(contributions[id].signed)} {shorten_text(id)}"
+        for id in largest[:_CONTRIBUTIONS]
+    ]
+    if growth is not None and growth.initial_contribution is not None:
+        share = _format_signed_share(growth.initial_contribution.signed)
+        parts.append(f"{share} the stack's input")
+    tokens = format_count(contributions[largest[0]].tokens, "token")
+    yield f"Largest contributions to the last stream value (over {tokens}): {', '.join(parts)}."
 
 
-def _share(signed: float) -> str:
-    return f"{'+' if signed >= 0 else '-'}{percent(abs(signed))}"
+def _format_signed_share(signed: float) -> str:
+    return f"{'+' if signed >= 0 else '-'}{format_percent(abs(signed))}"
 
 
-def _layers(layers: list[LayerMeasurement]) -> Iterator[str]:
-    turns = {each.layer: each.block_influence for each in layers if each.block_influence is not None}
-    if len(turns) > 1:
-        least, most = min(turns, key=lambda k: turns[k]), max(turns, key=lambda k: turns[k])
+def _describe_layers(layers: list[LayerMeasurement]) -> Iterator[str]:
+    influences = {
+        each.layer: each.block_influence for each in layers if each.block_influence is not None
+    }
+    if len(influences) > 1:
+        least = min(influences, key=lambda layer: influences[layer])
+        most = max(influences, key=lambda layer: influences[layer])
         yield (
-            f"Block influence, 1 - cos(in, out): {number(turns[least])} in layer {least}, the "
-            f"least, to {number(turns[most])} in layer {most}."
+            f"Block influence (1 - cos(x_in, x_out)): {format_number(influences[least])} (layer "
+            f"{least}, smallest) to {format_number(influences[most])} (layer {most}, largest)."
         )
     ranks = [each for each in layers if each.effective_rank is not None]
     if ranks:
         first, last = ranks[0], ranks[-1]
         yield (
-            f"Effective rank of {last.tokens - 1} tokens: {number(first.effective_rank)} after "
-            f"layer {first.layer}, {number(last.effective_rank)} after layer {last.layer} (stable "
-            f"rank {number(last.stable_rank)})."
+            f"Effective rank of {last.tokens - 1} tokens: {format_number(first.effective_rank)} "
+            f"after layer {first.layer}, {format_number(last.effective_rank)} after layer "
+            f"{last.layer} (stable rank {format_number(last.stable_rank)})."
         )
 
 
-def _pace(growth: Growth | None) -> Iterator[str]:
-    if growth is None:
-        return
+def _describe_updates(growth: Growth) -> Iterator[str]:
     if growth.init_note is not None:
-        yield f"No growth at initialisation to compare with: {escape_text(growth.init_note)}."
+        yield f"Growth at initialisation: not measured ({shorten_text(growth.init_note)})."
     if growth.update_ratio_sqrt_depth is not None:
         yield (
-            f"Updates in the later half are {times(growth.update_ratio_sqrt_depth)} those of independent writes of "
-            "one size, which are diluted as 1/sqrt(l)."
+            "Update ratio × √depth, second half: "
+            f"{format_number(growth.update_ratio_sqrt_depth)} (1: independent, equal updates)."
         )
 
 
-def _sink(report: Report, adds: list[ResidualAdd]) -> Iterator[str]:
+def _describe_sink(report: Report, adds: list[ResidualAdd]) -> Iterator[str]:
     ratios = {
         add.id: ratio
         for add in adds
@@ -91,6 +98,6 @@ def _sink(report: Report, adds: list[ResidualAdd]) -> Iterator[str]:
     worst = max(ratios, key=lambda id: ratios[id], default=None)
     if worst is not None and ratios[worst] >= _SINK:
         yield (
-            f"First tokens stand apart: their stream is up to {times(ratios[worst])} as long as "
-            f"the others', at {escape_text(worst)}. They often serve as attention sinks."
+            f"Stream norm of first tokens: up to {format_number(ratios[worst])} × that of the "
+            f"others, at {shorten_text(worst)} (attention sinks)."
         )

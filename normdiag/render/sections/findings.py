@@ -1,55 +1,103 @@
-"""The findings, and the rules that could not judge."""
+"""The findings, and the rules that passed or were skipped."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from normdiag.findings import SEVERITIES, Finding
-from normdiag.render.escape import visible
-from normdiag.render.few import few
-from normdiag.render.page import QUIET, Page, facts, heading, prose
-from normdiag.render.severity import STYLES, tally
-from normdiag.render.units import whole
+from normdiag.number_text import format_value
+from normdiag.render.elements import (
+    Column,
+    Element,
+    Fact,
+    FactList,
+    Heading,
+    Row,
+    Sentence,
+    Table,
+)
+from normdiag.render.escape import shorten_text
+from normdiag.render.severity import count_by_severity
+from normdiag.render.truncated_lines import truncate_lines
+from normdiag.render.verdict import pair_with_statuses
+from normdiag.report.check import FindingStatus
 from normdiag.report.report import Report
 
-_PLACES = 4
+_SHOWN = 4
+_COLUMNS = (
+    Column(title="severity"),
+    Column(title="finding"),
+    Column(title="value", align="right"),
+    Column(title="threshold", align="right"),
+    Column(title="where"),
+    Column(title="state"),
+)
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
-    """Yield the findings, the severest first, and what was not judged."""
-    worst_first = sorted(report.findings, key=lambda finding: -SEVERITIES.index(finding.severity))
-    yield heading("Findings", tally(worst_first) or "none")
-    for finding in worst_first:
-        yield from _finding(finding, page)
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
+    """Yield the findings, the severest first, then the rules without one."""
+    findings = sorted(report.findings, key=lambda each: -SEVERITIES.index(each.severity))
+    yield Heading(title="Findings", detail=count_by_severity(findings) or "none")
+    for finding in findings:
+        yield from _describe_finding(finding, all_rows=all_rows)
     rules = report.rules
     if rules.passed:
-        codes = " ".join(visible(code) for code in rules.passed)
-        yield prose(f"Looked and found nothing: {codes}", QUIET)
-    for skip in rules.skipped:
-        yield prose(f"Not judged: {visible(skip.code)} {visible(skip.name)}: {visible(skip.why)}")
-    if not (worst_first or rules.passed or rules.skipped):
-        yield prose("No rule was selected.")
+        codes = " ".join(shorten_text(code) for code in rules.passed)
+        yield Sentence(text=f"Passed: {codes}", style="quiet")
+    for rule in rules.skipped:
+        name = f"{shorten_text(rule.code)} {shorten_text(rule.name)}"
+        yield Sentence(text=f"Skipped: {name}: {shorten_text(rule.why)}")
+    if not (findings or rules.passed or rules.skipped):
+        yield Sentence(text="No rule was selected.")
 
 
-def _finding(finding: Finding, page: Page) -> Iterator[RenderableType]:
-    yield prose(
-        Text.assemble(
-            (finding.severity, STYLES[finding.severity]),
-            f"  {visible(finding.code)} ",
-            (visible(finding.name), "bold"),
-            f"  ({finding.confidence} confidence)",
-        )
+def tabulate_findings(report: Report, *, all_rows: bool) -> Iterator[Table]:
+    """Yield one table with a row per finding; none where there are no findings."""
+    pairs = pair_with_statuses(report)
+    if pairs:
+        rows = (_make_row(finding, status, all_rows=all_rows) for finding, status in pairs)
+        yield Table(columns=_COLUMNS, rows=tuple(rows))
+
+
+def _describe_finding(finding: Finding, *, all_rows: bool) -> Iterator[Element]:
+    yield Heading(
+        level=3,
+        severity=finding.severity,
+        title=f"{shorten_text(finding.code)} {shorten_text(finding.name)}",
+        detail=f"({finding.confidence} confidence)",
     )
-    rows = [("what", visible(finding.message))]
-    if finding.value is not None and finding.threshold is not None:
-        rows.append(("value", f"{whole(finding.value)}, threshold {whole(finding.threshold)}"))
-    elif finding.value is not None:
-        rows.append(("value", whole(finding.value)))
+    facts = [("what", (shorten_text(finding.message),))]
+    if finding.value is not None:
+        value = format_value(finding.value)
+        if finding.threshold is not None:
+            value += f", threshold {format_value(finding.threshold)}"
+        facts.append(("value", (value,)))
     if finding.ids:
-        rows.append(("where", "\n".join(few(map(visible, finding.ids), page.most(_PLACES)))))
-    rows.append(("do", visible(finding.advice)))
-    rows.append(("more", f"normdiag rules {visible(finding.code)}"))
-    yield facts(rows, indent=4)
+        facts.append(("where", _list_places(finding, all_rows=all_rows)))
+    facts.append(("do", (shorten_text(finding.advice),)))
+    facts.append(("more", (f"normdiag rules {shorten_text(finding.code)}",)))
+    yield FactList(facts=tuple(Fact(label=label, lines=lines) for label, lines in facts))
+
+
+def _list_places(finding: Finding, *, all_rows: bool) -> tuple[str, ...]:
+    return tuple(truncate_lines(map(shorten_text, finding.ids), None if all_rows else _SHOWN))
+
+
+def _make_row(finding: Finding, status: FindingStatus | None, *, all_rows: bool) -> Row:
+    state = ""
+    if status is not None:
+        state = f"{status.state}: {status.why}" if status.why else ""
+        state = state or ("fails" if status.fails else "")
+    return Row(
+        cells=(
+            finding.severity,
+            f"{shorten_text(finding.code)} {shorten_text(finding.name)}",
+            *(
+                "" if number is None else format_value(number)
+                for number in (finding.value, finding.threshold)
+            ),
+            ", ".join(_list_places(finding, all_rows=all_rows)),
+            state,
+        ),
+        style="caution" if status is not None and status.fails else "plain",
+    )

@@ -5,126 +5,144 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.gradients import Clipping, Gradients, GradientTrend
+from normdiag.number_text import (
+    format_count,
+    format_factor,
+    format_number,
+    format_percent,
+    format_value,
+)
 from normdiag.render.axis import Axis
-from normdiag.render.escape import escape_text, fold_name
-from normdiag.render.page import QUIET, Column, Page, heading, prose, room, table
+from normdiag.render.elements import (
+    Bar,
+    Cell,
+    Column,
+    Element,
+    Heading,
+    Name,
+    Number,
+    Row,
+    Sentence,
+    Series,
+    Table,
+)
+from normdiag.render.escape import shorten_text
+from normdiag.render.sections.stack_names import name_stack
 from normdiag.render.sort_key import nan_as_largest
-from normdiag.render.units import count, number, percent, times, whole
 from normdiag.report.report import Report
 
 _SHOWN = 6
-_NAME_WIDTH = 36
-_SMALLEST_BAR = 4
+_ADD_COLUMNS = (
+    Column(title="add"),
+    Column(title="||dL/dy||", align="right"),
+    Column(title=""),
+)
+_GROUP_COLUMNS = (
+    Column(title="parameters of"),
+    Column(title="share", align="right", meaning="of the squared gradient norm"),
+    Column(title=""),
+)
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
-    """Yield the loss, the gradient at the adds of every stack, and who has how much of it."""
-    seen = report.measurements.gradients
-    if seen is None:
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
+    """Yield the loss, the gradient at the adds of every stack, and the share of each group."""
+    gradients = report.measurements.gradients
+    if gradients is None:
         return
-    loss = seen.loss
-    yield heading("Gradient")
-    yield prose(
-        f"Loss ({escape_text(loss.kind)}): {number(loss.value)}, "
-        f"mean over {count(loss.tokens, 'target token')}."
+    loss = gradients.loss
+    yield Heading(title="Gradients")
+    tokens = format_count(loss.tokens, "target token")
+    yield Sentence(
+        text=f"Loss ({shorten_text(loss.kind)}): {format_number(loss.value)}, mean over {tokens}."
     )
     if loss.note is not None:
-        note = escape_text(loss.note)
-        yield prose(f"{note[:1].upper()}{note[1:]}.", QUIET)
+        note = shorten_text(loss.note)
+        yield Sentence(text=f"{note[:1].upper()}{note[1:]}.", style="quiet")
     for stack in report.architecture.stacks:
         adds = [
-            add
-            for add in report.architecture.adds_of_stack(stack.id)
-            if add.id in seen.stream
+            add for add in report.architecture.adds_of_stack(stack.id) if add.id in gradients.stream
         ]
         if adds:
-            yield from _along(stack, adds, seen, page)
-    if seen.groups:
-        yield _groups(seen, page)
-    if seen.clipping is not None and seen.global_norm is not None:
-        yield prose(_clipped(seen.clipping, seen.global_norm, seen.groups))
+            yield from _describe_stack(stack, adds, gradients, all_rows=all_rows)
+    if gradients.groups:
+        yield _tabulate_groups(gradients, all_rows=all_rows)
+    if gradients.clipping is not None and gradients.global_norm is not None:
+        text = _describe_clipping(gradients.clipping, gradients.global_norm, gradients.groups)
+        yield Sentence(text=text)
 
 
-def _along(
-    stack: Stack, adds: list[ResidualAdd], seen: Gradients, page: Page
-) -> Iterator[RenderableType]:
-    """One step of the line per layer; every add with its bar where all rows are wanted."""
-    ends = {add.layer: seen.stream[add.id] for add in adds}
-    axis = Axis.over(seen.stream[add.id] for add in adds)
-    yield prose(f"{escape_text(stack.id)}, layer by layer: {axis.sparkline(ends.values())}")
-    first, last = (seen.stream[adds[place].id] for place in (0, -1))
-    said = f"||dL/dy||, {number(first)} at the first add, {number(last)} at the last"
-    trend = seen.trends.get(stack.id)
-    yield prose(said + (f"; {_trend(trend)}." if trend is not None else "."))
-    if page.all_rows:
-        yield _adds(adds, seen, axis, page)
+def _describe_stack(
+    stack: Stack, adds: list[ResidualAdd], gradients: Gradients, *, all_rows: bool
+) -> Iterator[Element]:
+    """One point of the series per layer; every add with its bar where all rows are wanted."""
+    last_norms = {add.layer: gradients.stream[add.id] for add in adds}
+    axis = Axis.fit_values(gradients.stream[add.id] for add in adds)
+    yield Series(
+        title=f"||dL/dy|| of {name_stack(stack.id)}",
+        x_title="layer",
+        x=tuple(map(str, last_norms)),
+        y=tuple(last_norms.values()),
+        axis=axis,
+    )
+    first, last = (gradients.stream[adds[index].id] for index in (0, -1))
+    text = f"||dL/dy||: {format_number(first)} at the first add, {format_number(last)} at the last"
+    trend = gradients.trends.get(stack.id)
+    yield Sentence(text=text + (f"; {_describe_trend(trend)}." if trend is not None else "."))
+    if all_rows:
+        rows = (
+            Row(
+                cells=(
+                    Name(text=add.id),
+                    Number(value=gradients.stream[add.id]),
+                    Bar(value=gradients.stream[add.id], axis=axis),
+                )
+            )
+            for add in adds
+        )
+        yield Table(columns=_ADD_COLUMNS, rows=tuple(rows))
 
 
-def _trend(trend: GradientTrend) -> str:
-    """How the gradient changes on its way back, from the last layer to the first."""
-    verb, back = ("shrinks", trend.rate) if trend.rate > 1 else ("grows", 1 / trend.rate)
+def _describe_trend(trend: GradientTrend) -> str:
+    """Return the factor per layer from the output to the input, the way the gradient flows."""
     error = ""
     if trend.rate_error is not None:
         # of 1/r the error is that of r over r^2
-        spread = trend.rate_error if trend.rate > 1 else trend.rate_error / trend.rate**2
-        error = f", give or take {number(spread, 2)}"
-    total = trend.total if trend.rate > 1 else 1 / trend.total
-    return f"it {verb} by {number(back, 4)} per layer on its way back{error}, {times(total)} in all"
+        spread = format_number(trend.rate_error / trend.rate**2, 2)
+        error = f" ± {spread} (standard error)"
+    return (
+        f"from output to input {format_factor(1 / trend.rate)} per layer{error}, "
+        f"{format_factor(1 / trend.total)} in all"
+    )
 
 
-def _adds(adds: list[ResidualAdd], seen: Gradients, axis: Axis, page: Page) -> RenderableType:
-    fixed = [Column(title="add", right=False), Column(title="||dL/dy||", width=9)]
-    names = [fold_name(add.id, _NAME_WIDTH) for add in adds]
-    longest = max(len(line) for name in names for line in name.split("\n"))
-    bar = max(room(page, fixed) - longest, _SMALLEST_BAR)
-    rows = [
-        [
-            Text(name),
-            Text(number(seen.stream[add.id])),
-            Text(axis.bar(seen.stream[add.id], bar), "cyan"),
-        ]
-        for name, add in zip(names, adds, strict=True)
-    ]
-    return table([*fixed, Column(title=axis.words(), right=False)], rows)
-
-
-def _groups(seen: Gradients, page: Page) -> RenderableType:
-    ranked = sorted(seen.groups, key=lambda group: -nan_as_largest(seen.groups[group]))
-    shown = ranked if page.all_rows else ranked[:_SHOWN]
-    fixed = [Column(title="parameters of", right=False), Column(title="share", width=7)]
-    names = [fold_name(group, _NAME_WIDTH) for group in shown]
-    longest = max(len(line) for name in names for line in name.split("\n"))
-    bar = max(room(page, fixed) - max(longest, len(fixed[0].title)), _SMALLEST_BAR)
-    axis = Axis(low=0.0, high=1.0, log=False, gaps=False)
-    rows = [
-        [
-            Text(name),
-            Text(percent(seen.groups[group])),
-            Text(axis.bar(seen.groups[group], bar), "cyan"),
-        ]
-        for name, group in zip(names, shown, strict=True)
-    ]
+def _tabulate_groups(gradients: Gradients, *, all_rows: bool) -> Table:
+    groups = gradients.groups
+    ranked = sorted(groups, key=lambda group: -nan_as_largest(groups[group]))
+    shown = ranked if all_rows else ranked[:_SHOWN]
+    rows = [_make_group_row(Name(text=group), groups[group]) for group in shown]
     if len(ranked) > len(shown):
-        rest = math.fsum(seen.groups[group] for group in ranked[len(shown) :])
-        rows.append(
-            [Text(f"{len(ranked) - len(shown):,} more", QUIET), Text(percent(rest)), Text("")]
-        )
-    return table([*fixed, Column(title="of the squared norm", right=False)], rows)
+        rest = math.fsum(groups[group] for group in ranked[len(shown) :])
+        rows.append(_make_group_row(f"{len(ranked) - len(shown):,} more", rest))
+    return Table(columns=_GROUP_COLUMNS, rows=tuple(rows))
 
 
-def _clipped(clipping: Clipping, total: float, groups: dict[str, float]) -> str:
-    said = f"The gradient of all parameters has the norm {number(total)}. "
+def _make_group_row(name: Cell, share: float) -> Row:
+    axis = Axis(low=0.0, high=1.0, is_log=False, has_gaps=False)
+    share_cell = Number(value=share, write=format_percent)
+    return Row(cells=(name, share_cell, Bar(value=share, axis=axis)))
+
+
+def _describe_clipping(clipping: Clipping, total: float, groups: dict[str, float]) -> str:
+    text = f"Global gradient norm: {format_number(total)}. "
+    max_norm = format_value(clipping.max_norm)
     if not math.isfinite(total):
-        return f"{said}Clipping makes no step of that."
+        return f"{text}Clipping cannot scale it."
     if clipping.factor >= 1:
-        return f"{said}Clipping at {whole(clipping.max_norm)} leaves it as it is."
-    said += f"Clipping at {whole(clipping.max_norm)} scales it by {number(clipping.factor)}"
+        return f"{text}Clipping at {max_norm}: no effect."
+    text += f"Clipping at {max_norm}: all gradients × {format_number(clipping.factor)}"
     if clipping.dominant_group is None:
-        return f"{said}."
-    share = percent(groups.get(clipping.dominant_group))
-    return f"{said}; the largest part of what is left, {share}, is of {escape_text(clipping.dominant_group)}."
+        return f"{text}."
+    share = format_percent(groups.get(clipping.dominant_group))
+    return f"{text}; largest share: {share}, {shorten_text(clipping.dominant_group)}."

@@ -1,72 +1,82 @@
-"""What the norms are blind to, a line for each kind."""
+"""What the norms are invariant to, a line for each kind."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-
-from normdiag.evidence.invariances import Centring, KindInvariance, ScaleFree
-from normdiag.render.escape import visible
-from normdiag.render.few import named
-from normdiag.render.page import Page, facts, heading, prose
-from normdiag.render.units import count, number, percent, times
+from normdiag.evidence.invariances import CentringEffect, KindInvariance, ScaleInvariantWeight
+from normdiag.number_text import format_count, format_number, format_percent
+from normdiag.render.elements import Element, Fact, FactList, Heading, Sentence
+from normdiag.render.escape import shorten_text
+from normdiag.render.truncated_lines import join_truncated
 from normdiag.report.report import Report
 
-_BLIND = 1e-3
+_INVARIANT = 1e-3
 """A relative change below this is none, epsilon and rounding apart."""
-_FAR = 10.0
+_FAR_FROM_CHANCE = 10.0
 """Times chance from which on LayerNorm and RMSNorm are not the same."""
-_NAMED = 3
+_SHOWN = 3
+_NAMES = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
-    """Yield what each kind of norm is blind to, and what follows from it."""
-    seen = report.measurements.invariances
-    if seen is None or not (seen.kinds or seen.scale_free):
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
+    """Yield what each kind of norm is invariant to, and what follows from it."""
+    invariances = report.measurements.invariances
+    if invariances is None or not (invariances.kinds or invariances.scale_invariant_weights):
         return
-    yield heading("What the norms are blind to")
-    yield facts((visible(kind), _kind(found)) for kind, found in seen.kinds.items())
-    for centring in seen.centring:
-        yield prose(_centring(centring))
-    if seen.scale_free:
-        yield prose(_scale_free(seen.scale_free))
+    yield Heading(title="Invariances")
+    yield FactList(
+        facts=tuple(
+            Fact(label=shorten_text(kind), lines=(_describe_kind(invariance),))
+            for kind, invariance in invariances.kinds.items()
+        )
+    )
+    for centring in invariances.centring:
+        yield Sentence(text=_describe_centring(centring))
+    if invariances.scale_invariant_weights:
+        most = None if all_rows else _SHOWN
+        yield Sentence(text=_describe_weights(invariances.scale_invariant_weights, most))
 
 
-def _kind(found: KindInvariance) -> str:
+def _describe_kind(invariance: KindInvariance) -> str:
     changes = {
-        "scale": found.scale,
-        "a common shift": found.shift,
-        "the rest of the batch": found.batch,
-        "padding": found.padding,
-        "training mode": found.mode,
+        "scale": invariance.scale,
+        "shift": invariance.shift,
+        "batch": invariance.batch,
+        "padding": invariance.padding,
+        "train mode": invariance.train_vs_eval,
     }
     known = {what: change for what, change in changes.items() if change is not None}
-    blind = [what for what, change in known.items() if change <= _BLIND]
-    seeing = [f"{what} ({percent(known[what])})" for what in known if what not in blind]
-    parts = [f"blind to {', '.join(blind)}"] if blind else []
-    parts += [f"changed by {', '.join(seeing)}"] if seeing else []
-    if found.single is not None:
-        parts.append(f"in training, one token alone keeps {percent(found.single)} of its energy")
-    how = "run" if found.by == "module" else "replayed"
-    return f"{'; '.join(parts)} ({how} at {visible(found.norm)})"
+    invariant = [what for what, change in known.items() if change <= _INVARIANT]
+    varying = [f"{what} ({format_percent(known[what])})" for what in known if what not in invariant]
+    parts = [f"invariant to {', '.join(invariant)}"] if invariant else []
+    parts += [f"changed by {', '.join(varying)}"] if varying else []
+    if invariance.batch_size_one is not None:
+        share = format_percent(invariance.batch_size_one)
+        parts.append(f"energy left at batch size 1 in train mode: {share}")
+    method = "run" if invariance.method == "module" else "replayed"
+    return f"{'; '.join(parts)} ({method} at {shorten_text(invariance.norm)})"
 
 
-def _centring(centring: Centring) -> str:
+def _describe_centring(centring: CentringEffect) -> str:
+    kind = _NAMES[centring.kind]
     other = "RMSNorm" if centring.kind == "layernorm" else "LayerNorm"
-    largest = (
-        f"What the mean holds of the input of {count(centring.norms, centring.kind)}: "
-        f"{times(centring.median)} chance in the median, at most {times(centring.max)}, at "
-        f"{visible(centring.norm)}"
+    text = (
+        f"Mean-direction energy of {kind} inputs ({format_count(centring.norms, 'norm')}): "
+        f"median {format_number(centring.median)} × chance, largest "
+        f"{format_number(centring.max)} × chance"
     )
-    if centring.max < _FAR:
-        return f"{largest}: {other} would do nearly the same."
-    return f"{largest}, {percent(centring.share)} of its energy: there {other} would differ."
-
-
-def _scale_free(weights: tuple[ScaleFree, ...]) -> str:
-    sized = (f"{visible(each.weight)} ({number(each.frobenius)})" for each in weights)
+    if centring.max < _FAR_FROM_CHANCE:
+        return f"{text} at {shorten_text(centring.norm)}; {other} would do nearly the same."
     return (
-        f"Weights that feed norms alone, so that their size (in brackets) changes nothing but "
-        f"their learning rate, which goes as 1/||W||^2: {named(sized, _NAMED)}."
+        f"{text} ({format_percent(centring.share)} of the energy) at "
+        f"{shorten_text(centring.norm)}; {other} would differ there."
+    )
+
+
+def _describe_weights(weights: tuple[ScaleInvariantWeight, ...], most: int | None) -> str:
+    sized = (f"{shorten_text(each.weight)} ({format_number(each.frobenius)})" for each in weights)
+    return (
+        "Scale-invariant weights, read by norms alone, with ||W||_F (their effective learning rate "
+        f"goes as 1/||W||^2): {join_truncated(sized, most)}."
     )

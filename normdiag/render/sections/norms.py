@@ -5,19 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.norm_inputs import NormMeasurement
-from normdiag.render.badness import badness
-from normdiag.render.escape import folded
-from normdiag.render.page import QUIET, Column, Page, heading, prose, room, table
-from normdiag.render.units import count, number, percent
+from normdiag.number_text import format_count, format_number, format_percent
+from normdiag.render.elements import Column, Element, Heading, Name, Number, Row, Sentence, Table
+from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
 
 _SHOWN = 8
-_NARROWEST_NAME = 12
+_COLUMNS = (
+    Column(title="norm"),
+    Column(title="role"),
+    Column(
+        title="variance",
+        align="right",
+        meaning="mean square of the (centred) input, before eps is added, median over tokens",
+    ),
+    Column(title="eps share", align="right", meaning="eps / (variance + eps), largest over tokens"),
+    Column(
+        title="kappa",
+        align="right",
+        meaning="condition number of the norm's Jacobian, largest over tokens",
+    ),
+    Column(title="|gain|", align="right", meaning="smallest to largest"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,77 +36,64 @@ class _Site:
     """One norm and what was measured at it."""
 
     norm: Norm
-    seen: NormMeasurement
+    measurement: NormMeasurement
 
     @property
-    def kappa(self) -> float | None:
-        jacobian = self.seen.jacobian
+    def largest_kappa(self) -> float | None:
+        """The largest condition number over tokens."""
+        jacobian = self.measurement.jacobian
         return None if jacobian is None or jacobian.kappa is None else jacobian.kappa.max
 
     @property
-    def rank(self) -> tuple[float, float, float]:
+    def sort_key(self) -> tuple[float, float, float]:
         """Epsilon share in whole percent, then kappa, then how small the variance is."""
         return (
-            round(badness(self.seen.eps_share.max), 2),
-            badness(self.kappa or 0.0),
-            badness(-self.seen.input_var.median),
+            round(nan_as_largest(self.measurement.eps_share.max), 2),
+            nan_as_largest(self.largest_kappa or 0.0),
+            nan_as_largest(-self.measurement.input_var.median),
         )
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
-    """Yield a table of norms, the worst first."""
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
+    """Yield a table of norms, the largest epsilon share first."""
     sites = [
-        _Site(norm=norm, seen=report.measurements.norms[norm.id])
+        _Site(norm=norm, measurement=report.measurements.norms[norm.id])
         for norm in report.architecture.norms
         if norm.id in report.measurements.norms
     ]
     if not sites:
         return
-    sites.sort(key=lambda site: site.rank, reverse=True)
-    shown = sites if page.all_rows else sites[:_SHOWN]
-    yield heading("Norms, the worst first", f"{len(shown)} of {len(sites)}")
-    yield prose(
-        "variance: what the norm divides by the root of, median over tokens. eps: how much of that "
-        "sum is epsilon (largest). kappa: by how much the norm stretches some directions "
-        "more than others (largest). |gain|: smallest to largest.",
-        QUIET,
+    sites.sort(key=lambda site: site.sort_key, reverse=True)
+    shown = sites if all_rows else sites[:_SHOWN]
+    yield Heading(
+        title="Norms", detail=f"{len(shown)} of {len(sites)}, by eps share, kappa and variance"
     )
-    yield _table(shown, page)
+    yield Table(columns=_COLUMNS, rows=tuple(map(_make_row, shown)))
     if len(sites) > len(shown):
-        yield prose(_rest(sites[len(shown) :]))
+        yield Sentence(text=_describe_rest(sites[len(shown) :]))
 
 
-def _table(shown: list[_Site], page: Page) -> RenderableType:
-    fixed = [
-        Column(title="role", right=False, width=max(len(site.norm.role) for site in shown)),
-        Column(title="variance", width=8),
-        Column(title="eps", width=7),
-        Column(title="kappa", width=7),
-        Column(title="|gain|", width=max(10, *(len(_gain(site.norm.gain)) for site in shown))),
-    ]
-    width = max(room(page, fixed), _NARROWEST_NAME)
-    rows = [
-        [
-            Text(folded(site.norm.id, width)),
-            Text(site.norm.role),
-            Text(number(site.seen.input_var.median)),
-            Text(percent(site.seen.eps_share.max)),
-            Text(number(site.kappa)),
-            Text(_gain(site.norm.gain)),
-        ]
-        for site in shown
-    ]
-    return table([Column(title="norm", right=False), *fixed], rows)
+def _make_row(site: _Site) -> Row:
+    return Row(
+        cells=(
+            Name(text=site.norm.id),
+            site.norm.role,
+            Number(value=site.measurement.input_var.median),
+            Number(value=site.measurement.eps_share.max, write=format_percent),
+            Number(value=site.largest_kappa),
+            _format_gain(site.norm.gain),
+        )
+    )
 
 
-def _gain(gain: Gain | None) -> str:
+def _format_gain(gain: Gain | None) -> str:
     if gain is None:
         return "none"
-    return f"{number(gain.min_abs, 2)}..{number(gain.max_abs, 2)}"
+    return f"{format_number(gain.min_abs)}..{format_number(gain.max_abs)}"
 
 
-def _rest(rest: list[_Site]) -> str:
-    share = max(site.seen.eps_share.max for site in rest)
-    kappas = [site.kappa for site in rest if site.kappa is not None]
-    said = f"and {count(len(rest), 'more norm')}, all with an eps share of at most {percent(share)}"
-    return said + (f" and a kappa of at most {number(max(kappas))}" if kappas else "")
+def _describe_rest(sites: list[_Site]) -> str:
+    share = max(site.measurement.eps_share.max for site in sites)
+    kappas = [site.largest_kappa for site in sites if site.largest_kappa is not None]
+    text = f"{format_count(len(sites), 'more norm')}: largest eps share {format_percent(share)}"
+    return f"{text}, largest kappa {format_number(max(kappas))}." if kappas else f"{text}."

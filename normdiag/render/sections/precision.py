@@ -1,4 +1,4 @@
-"""What number formats would do to what was seen: a row each, and what would help."""
+"""The headroom of number formats: a row each, and what would help."""
 
 from __future__ import annotations
 
@@ -6,106 +6,112 @@ import math
 from collections.abc import Iterator
 from statistics import median
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from normdiag.evidence.precision import Format, Precision, Remedy
-from normdiag.render.badness import badness
-from normdiag.render.escape import folded, visible
-from normdiag.render.page import QUIET, Column, Page, heading, prose, room, table
-from normdiag.render.units import UNKNOWN, count, number, percent, times
+from normdiag.evidence.precision import FormatHeadroom, Precision, Remedy
+from normdiag.number_text import (
+    UNKNOWN,
+    format_count,
+    format_factor,
+    format_number,
+    format_percent,
+)
+from normdiag.render.elements import Column, Element, Heading, Name, Number, Row, Sentence, Table
+from normdiag.render.escape import shorten_text
+from normdiag.render.sections.stack_names import name_stack
+from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
 
-_FULL = ("float16", "bfloat16")
+_UNSCALED = ("float16", "bfloat16")
 """Formats that models are run in as they are; to those of 8 bits tensors are scaled one by one."""
-_NARROWEST_NAME = 12
+_COLUMNS = (
+    Column(title="format"),
+    Column(
+        title="headroom",
+        align="right",
+        meaning=(
+            "largest number of the format / largest |value| at an add, a norm's input or inside "
+            "a branch; below 1 it overflows"
+        ),
+    ),
+    Column(
+        title="absorbed",
+        align="right",
+        meaning="share of update elements with x + u = x, median and largest over the adds",
+    ),
+    Column(title="eps = 0", align="right", meaning="norms whose epsilon rounds to 0"),
+    Column(title="least headroom at"),
+)
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     """Yield one row per format, then what does not fit."""
-    seen = report.measurements.precision
-    if seen is None or not seen.formats:
+    precision = report.measurements.precision
+    if precision is None or not precision.formats:
         return
-    yield heading("Number formats")
-    yield prose(
-        "headroom: the largest number of the format over the largest value seen, at an add, a "
-        "norm's input or inside a branch; below 1x it overflows. swallowed: share of a branch's "
-        "elements that leave the stream as it was, median and largest over the adds. eps lost: "
-        "norms whose epsilon rounds to 0.",
-        QUIET,
-    )
-    yield _table(seen, page)
-    for name in _FULL:
-        if name in seen.formats:
-            for said in _said(name, seen.formats[name], seen):
-                yield prose(said)
-    if seen.logit_bounds:
-        yield prose(_logits(seen))
+    yield Heading(title="Number formats")
+    rows = (_make_row(name, headroom) for name, headroom in precision.formats.items())
+    yield Table(columns=_COLUMNS, rows=tuple(rows))
+    for name in _UNSCALED:
+        if name in precision.formats:
+            for text in _describe_overflows(name, precision.formats[name], precision):
+                yield Sentence(text=text)
+    if precision.logit_bounds:
+        yield Sentence(text=_describe_logits(precision))
 
 
-def _table(seen: Precision, page: Page) -> RenderableType:
-    fixed = [
-        Column(title="format", right=False, width=max(map(len, seen.formats))),
-        Column(title="headroom", width=9),
-        Column(title="swallowed", width=15),
-        Column(title="eps lost", width=8),
-    ]
-    width = max(room(page, fixed), _NARROWEST_NAME)
-    rows = [
-        [
-            Text(visible(name)),
-            Text(UNKNOWN if found.headroom is None else times(found.headroom)),
-            Text(_swallowed(found)),
-            Text(str(len(found.lost_epsilons))),
-            Text(folded(found.tightest or UNKNOWN, width)),
-        ]
-        for name, found in seen.formats.items()
-    ]
-    return table([*fixed, Column(title="tightest at", right=False)], rows)
-
-
-def _swallowed(found: Format) -> str:
-    shares = list(found.swallowed.values())
-    return f"{percent(median(shares))}, {percent(max(shares))}" if shares else UNKNOWN
-
-
-def _said(name: str, found: Format, seen: Precision) -> Iterator[str]:
-    """What goes wrong in one format."""
-    for stack, remedy in found.remedies.items():
-        yield f"{name}: {_remedy(visible(stack), remedy)}"
-    if found.square_headroom is not None and found.square_headroom < 1:
-        squared_in = seen.squared_in.get(found.tightest_square or "")
-        where = "here" if squared_in == name else f"where a norm squares in {name} itself"
-        yield (
-            f"{name}: squares overflow {where}, most of all at "
-            f"{visible(found.tightest_square or UNKNOWN)}."
+def _make_row(name: str, headroom: FormatHeadroom) -> Row:
+    return Row(
+        cells=(
+            name,
+            Number(value=headroom.headroom, write=format_factor),
+            _format_absorbed(headroom),
+            str(len(headroom.underflowing_epsilons)),
+            Name(text=headroom.headroom_site or UNKNOWN),
         )
-    if found.lost_gains:
-        gains = count(len(found.lost_gains), "gain")
-        yield f"{name}: a cast overflows {gains}, first {visible(found.lost_gains[0])}."
-
-
-def _remedy(stack: str, remedy: Remedy) -> str:
-    said = f"the stream of {stack} does not fit from layer {remedy.layer} on"
-    if remedy.factor is None:
-        return f"{said}; from there it must stay in float32."
-    power = round(math.log2(remedy.factor))
-    share = "" if remedy.eps_share is None else f", with an eps share of up to {_most(remedy)}"
-    return (
-        f"{said}. It fits, twice over, with all that is written to it times 2^{power}: its norms "
-        f"undo that{share}."
     )
 
 
-def _most(remedy: Remedy) -> str:
-    return percent(None if remedy.eps_share is None else remedy.eps_share.max)
+def _format_absorbed(headroom: FormatHeadroom) -> str:
+    shares = list(headroom.absorbed_updates.values())
+    if not shares:
+        return UNKNOWN
+    return f"{format_percent(median(shares))}, {format_percent(max(shares))}"
 
 
-def _logits(seen: Precision) -> str:
-    worst = max(seen.logit_bounds, key=lambda name: badness(seen.logit_bounds[name].bound))
-    largest = [each.seen for each in seen.logit_bounds.values() if each.seen is not None]
-    beside = f"; the largest computed is {number(max(largest))}" if largest else ""
+def _describe_overflows(name: str, headroom: FormatHeadroom, precision: Precision) -> Iterator[str]:
+    """Yield what does not fit into one format."""
+    for stack, remedy in headroom.remedies.items():
+        yield f"{name}: {_describe_remedy(name_stack(stack), remedy)}."
+    if headroom.square_headroom is not None and headroom.square_headroom < 1:
+        square_format = precision.square_formats.get(headroom.square_headroom_site or "")
+        where = "in this run" if square_format == name else f"in norms that square in {name}"
+        site = shorten_text(headroom.square_headroom_site or UNKNOWN)
+        yield f"{name}: squares overflow {where}; least headroom at {site}."
+    if headroom.overflowing_gains:
+        gains = format_count(len(headroom.overflowing_gains), "gain")
+        first = shorten_text(headroom.overflowing_gains[0])
+        yield f"{name}: {gains} overflow when cast, first {first}."
+
+
+def _describe_remedy(stack: str, remedy: Remedy) -> str:
+    text = f"stream of {stack} overflows from layer {remedy.layer} on"
+    if remedy.factor is None:
+        return f"{text}; keep it in float32 from there"
+    share = ""
+    if remedy.eps_share is not None:
+        share = f", eps share up to {format_percent(remedy.eps_share.max)}"
+    power = round(math.log2(remedy.factor))
     return (
-        f"Attention logits cannot exceed {number(seen.logit_bounds[worst].bound)}, by the gains "
-        f"of {visible(worst)} and its k norm{beside}."
+        f"{text}; with all that is written to it multiplied by 2^{power} it fits with a factor 2 "
+        f"to spare, and its norms undo the scale{share}"
+    )
+
+
+def _describe_logits(precision: Precision) -> str:
+    bounds = precision.logit_bounds
+    worst = max(bounds, key=lambda name: nan_as_largest(bounds[name].bound))
+    largest = [each.max_observed for each in bounds.values() if each.max_observed is not None]
+    observed = f"; largest computed: {format_number(max(largest))}" if largest else ""
+    return (
+        f"Attention logits: at most {format_number(bounds[worst].bound)} by the gains of "
+        f"{shorten_text(worst)} and its k norm{observed}."
     )

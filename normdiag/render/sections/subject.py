@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
 from normdiag.evidence.subject import Loading, Subject
 from normdiag.evidence.weights import StaticPass
-from normdiag.render.escape import visible
-from normdiag.render.few import few
-from normdiag.render.page import QUIET, Page, facts, prose
-from normdiag.render.units import count, memory
+from normdiag.number_text import format_count, format_number
+from normdiag.render.elements import Element, Fact, FactList, Heading, ItemList, Sentence
+from normdiag.render.escape import shorten_text
+from normdiag.render.truncated_lines import truncate_lines
 from normdiag.report.report import Report
 
-ALARM = "bold red"
-_FEW = 5
-_PROBES = {
+_SHOWN = 5
+_INPUTS = {
     "texts": "built-in texts",
     "user-texts": "the given texts",
     "inputs": "the given inputs",
@@ -25,91 +21,115 @@ _PROBES = {
     "random": "seeded random input",
 }
 _MODES = {
-    "weights-only": "only the stored tensors were gone over; nothing was run",
-    "structure-only": "structure only: there were no weights, so the numbers say nothing",
-    "random-init": "weights are random, made from the config: the numbers are those of a start",
+    "weights-only": "weights only: the stored tensors were read, nothing was run",
+    "structure-only": "structure only: no weights were loaded, so values are meaningless",
+    "random-init": "random weights from the config: values are those at initialisation",
+}
+_DTYPE_BYTES = {
+    "float64": 8,
+    "float32": 4,
+    "float16": 2,
+    "bfloat16": 2,
+    "float8_e4m3fn": 1,
+    "float8_e5m2": 1,
+    "int8": 1,
+    "uint8": 1,
 }
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     """Yield the target, how it was loaded and what was run through it."""
     subject = report.subject
-    yield Text(visible(subject.target), "bold")
-    rows = [("model", _model(subject)), ("probe", _probe(subject))]
+    yield Heading(level=1, title=shorten_text(subject.target))
+    facts = [("model", _describe_model(subject)), ("inputs", _describe_inputs(subject))]
     if subject.mode in _MODES:
-        rows.insert(1, ("mode", _MODES[subject.mode]))
+        facts.insert(1, ("mode", _MODES[subject.mode]))
     if report.measurements.weights is not None:
-        rows.append(("weights", _weights(report.measurements.weights)))
-    yield facts([*rows, ("made by", Text(_versions(subject), QUIET))])
-    yield from _loading(subject.loading, page)
+        facts.append(("weights", _describe_weights(report.measurements.weights)))
+    versions = Fact(label="versions", lines=(_describe_versions(subject),), style="quiet")
+    yield FactList(facts=(*(Fact(label=label, lines=(value,)) for label, value in facts), versions))
+    yield from _list_loading_problems(subject.loading, all_rows=all_rows)
 
 
-def _model(subject: Subject) -> str:
-    name = visible(subject.class_ or "a model without a class name")
+def _describe_model(subject: Subject) -> str:
+    name = shorten_text(subject.class_ or "a model without a class name")
     if subject.model_type is not None:
-        name += f" ({visible(subject.model_type)})"
-    said = [name]
+        name += f" ({shorten_text(subject.model_type)})"
+    parts = [name]
     if subject.parameters is not None:
-        said.append(count(subject.parameters, "parameter"))
+        parts.append(format_count(subject.parameters, "parameter"))
     if subject.dtype is not None:
-        said.append(f"{visible(subject.dtype)} on {visible(subject.device)}")
+        parts.append(f"{shorten_text(subject.dtype)} on {shorten_text(subject.device)}")
     if subject.parameters is not None and subject.dtype is not None:
-        size = memory(subject.parameters, subject.dtype)
-        said += [] if size is None else [size]
-    return ", ".join(said)
+        size = format_memory(subject.parameters, subject.dtype)
+        parts += [] if size is None else [size]
+    return ", ".join(parts)
 
 
-def _probe(subject: Subject) -> str:
-    probe = subject.probe
-    if probe.kind == "none":
-        said = ["nothing was run"]
+def format_memory(parameters: int, dtype: str) -> str | None:
+    """Return how much memory `parameters` of one dtype take; None for a dtype not known here."""
+    size = _DTYPE_BYTES.get(dtype.removeprefix("torch."))
+    if size is None:
+        return None
+    amount, units = float(parameters * size), ["B", "kB", "MB", "GB", "TB"]
+    while amount >= 1000 and len(units) > 1:
+        amount, units = amount / 1000, units[1:]
+    return f"{format_number(amount)} {units[0]}"
+
+
+def _describe_inputs(subject: Subject) -> str:
+    inputs = subject.probe
+    if inputs.kind == "none":
+        parts = ["none"]
     else:
-        what = _PROBES.get(probe.kind, visible(probe.kind))
-        size = f"{count(probe.sequences, 'sequence')}, {count(probe.tokens, 'token')}"
-        special = " ".join(visible(token) for token in subject.special_tokens)
-        said = [f"{what}: {size}", f"special tokens added: {special or 'none'}"]
-    return "; ".join([*said, *([visible(probe.note)] if probe.note else [])])
+        kind = _INPUTS.get(inputs.kind, shorten_text(inputs.kind))
+        size = f"{format_count(inputs.sequences, 'sequence')}, "
+        size += format_count(inputs.tokens, "token")
+        special = " ".join(shorten_text(token) for token in subject.special_tokens)
+        parts = [f"{kind}: {size}", f"special tokens added: {special or 'none'}"]
+    return "; ".join([*parts, *([shorten_text(inputs.note)] if inputs.note else [])])
 
 
-def _weights(weights: StaticPass) -> str:
-    stored = ", ".join(f"{many:,} as {visible(dtype)}" for dtype, many in weights.dtypes.items())
+def _describe_weights(weights: StaticPass) -> str:
+    stored = ", ".join(
+        f"{many:,} as {shorten_text(dtype)}" for dtype, many in weights.dtypes.items()
+    )
     finite = (
         "all values finite"
         if weights.nonfinite == 0
-        else f"{count(weights.nonfinite, 'value')} NOT FINITE"
+        else f"{format_count(weights.nonfinite, 'value')} NOT FINITE"
     )
-    return f"{count(weights.tensors, 'tensor')}, {finite}; stored {stored}"
+    return f"{format_count(weights.tensors, 'tensor')}, {finite}; stored {stored}"
 
 
-def _versions(subject: Subject) -> str:
+def _describe_versions(subject: Subject) -> str:
     versions = subject.versions
-    said = [f"normdiag {visible(versions.normdiag)}"]
+    parts = [f"normdiag {shorten_text(versions.normdiag)}"]
     if versions.torch:
-        said.append(f"torch {visible(versions.torch)}")
+        parts.append(f"torch {shorten_text(versions.torch)}")
     if versions.transformers:
-        said.append(f"transformers {visible(versions.transformers)}")
+        parts.append(f"transformers {shorten_text(versions.transformers)}")
     if subject.weights_digest:
-        said.append(f"weights {visible(subject.weights_digest)[:12]}")
-    return ", ".join(said)
+        parts.append(f"weights {shorten_text(subject.weights_digest)[:12]}")
+    return ", ".join(parts)
 
 
-def _loading(loading: Loading, page: Page) -> Iterator[RenderableType]:
-    troubles = (
-        ("MISSING from the checkpoint, so made anew: their numbers say nothing", loading.missing),
+def _list_loading_problems(loading: Loading, *, all_rows: bool) -> Iterator[Element]:
+    problems = (
+        ("MISSING from the checkpoint and newly initialised (not trained)", loading.missing),
         ("of another SHAPE in the checkpoint", loading.mismatched),
         ("in the checkpoint but NOT USED by the model", loading.unexpected),
     )
-    of_norms = set(loading.norm_parameters)
-    for what, names in troubles:
-        norms = [name for name in names if name in of_norms]
-        others = [name for name in names if name not in of_norms]
+    norm_parameters = set(loading.norm_parameters)
+    most = None if all_rows else _SHOWN
+    for problem, names in problems:
+        norms = [name for name in names if name in norm_parameters]
+        others = [name for name in names if name not in norm_parameters]
         if norms:
-            yield prose(f"! {count(len(norms), 'norm parameter')} {what}:", ALARM)
-            yield _listed(norms, page)
+            count = format_count(len(norms), "norm parameter")
+            yield Sentence(text=f"! {count} {problem}:", style="alarm")
+            yield ItemList(items=tuple(truncate_lines(map(shorten_text, norms), most)))
         if others:
-            yield prose(f"{count(len(others), 'other parameter')} {what}:")
-            yield _listed(others, page)
-
-
-def _listed(names: list[str], page: Page) -> RenderableType:
-    return prose("\n".join(few(map(visible, names), page.most(_FEW))), indent=4)
+            count = format_count(len(others), "other parameter")
+            yield Sentence(text=f"{count} {problem}:")
+            yield ItemList(items=tuple(truncate_lines(map(shorten_text, others), most)))

@@ -2,74 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from normdiag.evidence.weights import Tensor
-from normdiag.render.escape import folded, visible
-from normdiag.render.page import Column, Page, heading, prose, room, table
-from normdiag.render.sections.subject import ALARM
-from normdiag.render.units import count, number
+from normdiag.evidence.weights import TensorSummary
+from normdiag.number_text import format_count, format_number, format_value
+from normdiag.render.elements import Column, Element, Heading, Name, Number, Row, Sentence, Table
+from normdiag.render.escape import shorten_text
 from normdiag.report.report import Report
 
 _SHOWN = 8
+_COLUMNS = (
+    Column(title="tensor"),
+    Column(title="dtype"),
+    Column(title="elements", align="right"),
+    Column(title="zeros", align="right"),
+    Column(title="max |w|", align="right"),
+    Column(title="not finite", align="right"),
+)
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
-    """Yield the tensors that were noted and, where nothing was run, gains and biases."""
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
+    """Yield the tensors that were flagged and, where nothing was run, gains and biases."""
     weights = report.measurements.weights
     if weights is None:
         return
-    if weights.noted:
-        yield heading("Tensors worth a look")
-        yield from _lines(weights.noted, page)
+    most = None if all_rows else _SHOWN
+    if weights.flagged:
+        yield Heading(title="Flagged tensors")
+        for tensor in weights.flagged[:most]:
+            style = "alarm" if tensor.nonfinite else "plain"
+            yield Sentence(text=_describe_tensor(tensor), style=style)
+        hidden = len(weights.flagged) - len(weights.flagged[:most])
+        if hidden:
+            yield Sentence(text=f"and {hidden:,} more")
     if weights.vectors:
-        worst_first = sorted(
+        vectors = sorted(
             weights.vectors,
             key=lambda tensor: (tensor.nonfinite, tensor.zeros, tensor.max_abs),
             reverse=True,
         )
-        shown = worst_first if page.all_rows else worst_first[:_SHOWN]
-        yield heading("Gains and biases", f"{len(shown)} of {count(len(worst_first), 'vector')}")
-        yield _table(shown, page)
+        shown = vectors[:most]
+        count = f"{len(shown)} of {format_count(len(vectors), 'vector')}"
+        yield Heading(title="Gains and biases", detail=count)
+        yield _tabulate_vectors(shown)
 
 
-def _lines(tensors: tuple[Tensor, ...], page: Page) -> Iterator[RenderableType]:
-    shown = tensors if page.all_rows else tensors[:_SHOWN]
-    for tensor in shown:
-        said = f"{visible(tensor.name)} {list(tensor.shape)}, {visible(tensor.dtype)}"
-        if tensor.loaded_dtype is not None:
-            said += f" loaded as {visible(tensor.loaded_dtype)}"
-        said += f": max |w| {number(tensor.max_abs)}, {count(tensor.zeros, 'zero')}"
-        if tensor.nonfinite:
-            said += f", {tensor.nonfinite:,} NOT FINITE"
-        if tensor.first_nonfinite is not None:
-            said += f" (first at {list(tensor.first_nonfinite)})"
-        yield prose(said, ALARM if tensor.nonfinite else "")
-    if len(tensors) > len(shown):
-        yield prose(f"and {len(tensors) - len(shown):,} more")
+def _describe_tensor(tensor: TensorSummary) -> str:
+    text = f"{shorten_text(tensor.name)} {list(tensor.shape)}, {shorten_text(tensor.dtype)}"
+    if tensor.loaded_dtype is not None:
+        text += f" loaded as {shorten_text(tensor.loaded_dtype)}"
+    text += f": max |w| {format_number(tensor.max_abs)}, {format_count(tensor.zeros, 'zero')}"
+    if tensor.nonfinite:
+        text += f", {tensor.nonfinite:,} NOT FINITE"
+    if tensor.first_nonfinite is not None:
+        text += f" (first at {list(tensor.first_nonfinite)})"
+    return text
 
 
-def _table(shown: list[Tensor], page: Page) -> RenderableType:
-    fixed = [
-        Column(title="dtype", right=False, width=8),
-        Column(title="elements", width=9),
-        Column(title="zeros", width=7),
-        Column(title="max |w|", width=8),
-        Column(title="not finite", width=10),
-    ]
-    width = room(page, fixed)
-    rows = [
-        [
-            Text(folded(tensor.name, width)),
-            Text(visible(tensor.dtype)),
-            Text(f"{tensor.elements:,}"),
-            Text(f"{tensor.zeros:,}"),
-            Text(number(tensor.max_abs)),
-            Text(f"{tensor.nonfinite:,}"),
-        ]
-        for tensor in shown
-    ]
-    return table([Column(title="tensor", right=False), *fixed], rows)
+def _tabulate_vectors(vectors: Sequence[TensorSummary]) -> Table:
+    rows = (
+        Row(
+            cells=(
+                Name(text=vector.name),
+                vector.dtype,
+                Number(value=vector.elements, write=format_value),
+                Number(value=vector.zeros, write=format_value),
+                Number(value=vector.max_abs),
+                Number(value=vector.nonfinite, write=format_value),
+            )
+        )
+        for vector in vectors
+    )
+    return Table(columns=_COLUMNS, rows=tuple(rows))

@@ -1,93 +1,127 @@
-"""One sequence: which tokens stand out, and every token through every layer."""
+"""One sequence: its outlier tokens, and every token through every layer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-
-from rich.console import RenderableType
-from rich.text import Text
+from dataclasses import replace
+from typing import Literal
 
 from normdiag.evidence.architecture import Norm, ResidualAdd, Stack
 from normdiag.evidence.tokens import TokenTrace
-from normdiag.render.escape import escape_text
-from normdiag.render.heat import Heat, Worst, draw
-from normdiag.render.page import Page, heading, prose
-from normdiag.render.sections import outlier_tokens
+from normdiag.render.elements import Element, Heading, HeatMap, Sentence
+from normdiag.render.escape import shorten_text
+from normdiag.render.sections.outlier_tokens import describe_outliers
+from normdiag.render.sections.stack_names import name_stack
 from normdiag.report.report import Report
 
-Sites = Sequence[tuple[str, tuple[str, ...]]]
-"""Columns: a heading, and the ids of the sites that it stands for."""
+_FOLD_FROM = 24
+"""Tokens that are all shown; of a longer sequence the ends and the most extreme are."""
+_ENDS = 8
+
+Columns = Sequence[tuple[str, tuple[str, ...]]]
+"""A title each, and the ids of the sites that it stands for."""
+Extreme = Literal["largest", "smallest"]
 
 
-def section(report: Report, trace: TokenTrace, page: Page) -> Iterator[RenderableType]:
-    """Yield the words and the heat tables of one sequence."""
-    text = "" if trace.text is None else escape_text(trace.text)
-    yield heading(f"Sequence {trace.sequence}", text)
-    for sentence in outlier_tokens.sentences(report, trace):
-        yield prose(sentence)
+def section(report: Report, trace: TokenTrace, *, all_rows: bool) -> Iterator[Element]:
+    """Yield the sentences and the heat maps of one sequence."""
+    text = "" if trace.text is None else shorten_text(trace.text)
+    yield Heading(title=f"Sequence {trace.sequence}", detail=text)
+    for sentence in describe_outliers(report, trace):
+        yield Sentence(text=sentence)
     for stack in report.architecture.stacks:
-        adds = report.architecture.adds_of_stack(stack.id)
-        norms = report.architecture.norms_of_stack(stack.id)
-        name = escape_text(stack.id)
-        tables: tuple[tuple[str, Mapping[str, tuple[float, ...]], Sites, Worst], ...] = (
-            (f"Stream norm after each layer of {name}", trace.out_norm, _ends(adds), max),
-            ("Update ratio, the largest of each layer", trace.update_ratio, _adds(adds), max),
-            (
-                "Variance that norms see, the smallest of each layer",
-                trace.input_var,
-                _norms(norms),
-                min,
-            ),
-        )
-        for title, values, columns, worst in tables:
-            heat = _heat(trace, values, columns, worst)
-            if heat is not None:
-                yield prose(Text(f"\n{title}", "bold"))
-                yield from draw(heat, page)
-        ids = [add.id for add in adds] + [norm.id for norm in norms]
-        yield from _elsewhere(stack, trace, ids)
+        yield from _map_stack(report, stack, trace, all_rows=all_rows)
 
 
-def label(trace: TokenTrace, position: int) -> str:
+def name_token(trace: TokenTrace, position: int) -> str:
     """Return a token's position and text, blanks made visible."""
-    return f"{position:>4} {escape_text(trace.tokens[position]).replace(' ', '␣')}"
+    return f"{position:>4} {trace.tokens[position].replace(' ', '␣')}"
 
 
-def _heat(
-    trace: TokenTrace, values: Mapping[str, tuple[float, ...]], columns: Sites, worst: Worst
-) -> Heat | None:
-    """Return the table of those columns that have values at the tokens that are named."""
-    length = len(trace.tokens)
-    kept = [
-        (title, seen)
-        for title, ids in columns
-        if (seen := [values[id] for id in ids if id in values and len(values[id]) == length])
-    ]
-    if not kept or not length:
-        return None
-    return Heat(
-        rows=tuple(label(trace, position) for position in range(length)),
-        columns=tuple(title for title, _ in kept),
-        cells=tuple(
-            tuple(worst([at[position] for at in seen]) for _, seen in kept)
-            for position in range(length)
+def _map_stack(
+    report: Report, stack: Stack, trace: TokenTrace, *, all_rows: bool
+) -> Iterator[Element]:
+    adds = report.architecture.adds_of_stack(stack.id)
+    norms = [norm for norm in report.architecture.norms if norm.stack == stack.id]
+    maps: tuple[tuple[str, Mapping[str, tuple[float, ...]], Columns, Extreme], ...] = (
+        (
+            f"Stream norm after each layer of {name_stack(stack.id)}",
+            trace.out_norm,
+            _list_last_adds(adds),
+            "largest",
         ),
-        worst=worst,
+        (
+            "Update ratio, largest of each layer",
+            trace.update_ratio,
+            _list_adds(adds),
+            "largest",
+        ),
+        (
+            "Variance of norm inputs, smallest of each layer",
+            trace.input_var,
+            _list_norms(norms),
+            "smallest",
+        ),
+    )
+    for title, values, columns, extreme in maps:
+        heat_map = _make_heat_map(trace, values, columns, extreme)
+        if heat_map is not None:
+            yield replace(_unfold_map(heat_map) if all_rows else heat_map, title=title)
+    yield from _note_other_tokens(stack, trace, [site.id for site in (*adds, *norms)])
+
+
+def _make_heat_map(
+    trace: TokenTrace, values: Mapping[str, tuple[float, ...]], columns: Columns, extreme: Extreme
+) -> HeatMap | None:
+    """Return the map of those columns that have values at the tokens that are named."""
+    length = len(trace.tokens)
+    measured = [
+        (title, sites)
+        for title, ids in columns
+        if (sites := [values[id] for id in ids if len(values.get(id, ())) == length])
+    ]
+    if not measured or not length:
+        return None
+    pick = max if extreme == "largest" else min
+    cells = tuple(
+        tuple(pick(site[position] for site in sites) for _, sites in measured)
+        for position in range(length)
+    )
+    return HeatMap(
+        title="",
+        rows=tuple(name_token(trace, position) for position in range(length)),
+        columns=tuple(title for title, _ in measured),
+        cells=cells,
+        extreme=extreme,
+        shown_rows=_select_rows([pick(row) for row in cells], extreme),
     )
 
 
-def _adds(adds: Sequence[ResidualAdd]) -> Sites:
+def _unfold_map(heat_map: HeatMap) -> HeatMap:
+    return replace(heat_map, shown_rows=tuple(range(len(heat_map.rows))), merges_columns=False)
+
+
+def _select_rows(extremes: list[float], extreme: Extreme) -> tuple[int, ...]:
+    """Return the rows of both ends and the most extreme ones; all of a short sequence."""
+    rows = list(range(len(extremes)))
+    if len(rows) <= _FOLD_FROM:
+        return tuple(rows)
+    ranked = sorted(rows, key=lambda row: extremes[row], reverse=extreme == "largest")
+    return tuple(sorted({*rows[:_ENDS], *rows[-_ENDS:], *ranked[:_ENDS]}))
+
+
+def _list_adds(adds: Sequence[ResidualAdd]) -> Columns:
     layers: dict[int, list[str]] = {}
     for add in adds:
         layers.setdefault(add.layer, []).append(add.id)
     return [(str(layer), tuple(ids)) for layer, ids in layers.items()]
 
 
-def _ends(adds: Sequence[ResidualAdd]) -> Sites:
-    return [(layer, ids[-1:]) for layer, ids in _adds(adds)]
+def _list_last_adds(adds: Sequence[ResidualAdd]) -> Columns:
+    return [(layer, ids[-1:]) for layer, ids in _list_adds(adds)]
 
 
-def _norms(norms: Sequence[Norm]) -> Sites:
+def _list_norms(norms: Sequence[Norm]) -> Columns:
     """Return one column per layer, the norms before the first and after the last at the ends."""
     layers: dict[str, list[str]] = {}
     for norm in norms:
@@ -96,7 +130,7 @@ def _norms(norms: Sequence[Norm]) -> Sites:
     return [(layer, tuple(ids)) for layer, ids in layers.items()]
 
 
-def _elsewhere(stack: Stack, trace: TokenTrace, ids: list[str]) -> Iterator[RenderableType]:
+def _note_other_tokens(stack: Stack, trace: TokenTrace, ids: list[str]) -> Iterator[Element]:
     lengths = {
         len(values[id])
         for values in (trace.out_norm, trace.input_var)
@@ -104,7 +138,8 @@ def _elsewhere(stack: Stack, trace: TokenTrace, ids: list[str]) -> Iterator[Rend
         if id in values
     }
     if lengths and len(trace.tokens) not in lengths:
-        yield prose(
-            f"{escape_text(stack.id)} runs over other tokens ({', '.join(map(str, sorted(lengths)))} "
-            "of them); --format csv has their numbers."
+        counts = ", ".join(map(str, sorted(lengths)))
+        yield Sentence(
+            text=f"{name_stack(stack.id)} runs over other tokens ({counts} of them); their values "
+            "are in --format csv."
         )

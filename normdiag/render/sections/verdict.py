@@ -1,55 +1,62 @@
-"""The verdict of a check: what failed it, beside what, and what was left out."""
+"""The verdict of a check: what failed it, compared with what, and what was ignored."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rich.console import RenderableType
-from rich.text import Text
-
-from normdiag.render.escape import visible
-from normdiag.render.page import QUIET, Page, facts, heading, prose
-from normdiag.render.verdict import beside_baseline, headline, standing_of
-from normdiag.report.check import Baseline, Bounded, Check
+from normdiag.render.elements import Element, Fact, FactList, Heading, Sentence, Style
+from normdiag.render.escape import shorten_text
+from normdiag.render.verdict import format_baseline_changes, format_headline, pair_with_statuses
+from normdiag.report.check import Baseline, Check
 from normdiag.report.report import Report
 
-_STYLES = {"kept": "", "broken": "bold red", "unknown": "bold yellow"}
+_STYLES: dict[str, Style] = {"kept": "plain", "broken": "alarm", "unknown": "caution"}
 
 
-def section(report: Report, page: Page) -> Iterator[RenderableType]:
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     """Yield the verdict and what it was concluded from; nothing where nothing was checked."""
     check = report.check
     if check is None:
         return
-    yield heading("Verdict", headline(report))
+    yield Heading(title="Verdict", detail=format_headline(report), is_lead=True)
     if check.baseline is not None:
-        yield from _baseline(report, check, check.baseline)
-    rows = [("bound", _bound(bounded)) for bounded in check.bounds]
-    rows += [
-        ("ignored", Text(f"{visible(each.selector)}: {visible(each.reason) or 'no reason given'}"))
-        for each in check.ignored
+        yield from _describe_baseline(report, check, check.baseline)
+    facts = [
+        Fact(
+            label="bound",
+            lines=(f"{shorten_text(bound.why)}: {bound.state}",),
+            style=_STYLES[bound.state],
+        )
+        for bound in check.bounds
     ]
-    if rows:
-        yield facts(rows)
+    facts += [
+        Fact(
+            label="ignored",
+            lines=(f"{shorten_text(rule.selector)}: {shorten_text(rule.reason) or 'no reason'}",),
+        )
+        for rule in check.ignored
+    ]
+    if facts:
+        yield FactList(facts=tuple(facts))
 
 
-def _baseline(report: Report, check: Check, baseline: Baseline) -> Iterator[RenderableType]:
-    told = f"{visible(baseline.path)} (of {visible(baseline.target)}): {beside_baseline(check)}"
-    rows: list[tuple[str, str | Text]] = [("baseline", told)]
-    for finding, standing in standing_of(report):
-        if standing is not None:
-            said = f"{finding.code} {finding.name}: {standing.why}"
-            rows.append((standing.state, Text(visible(said), "bold" if standing.fails else "")))
-    rows += [("gone", visible(f"{each.code} {each.name}")) for each in baseline.gone]
-    yield facts(rows)
+def _describe_baseline(report: Report, check: Check, baseline: Baseline) -> Iterator[Element]:
+    source = f"{shorten_text(baseline.path)} (of {shorten_text(baseline.target)})"
+    facts = [Fact(label="baseline", lines=(f"{source}: {format_baseline_changes(check)}",))]
+    for finding, status in pair_with_statuses(report):
+        if status is not None:
+            text = f"{finding.code} {finding.name}: {status.why}"
+            style: Style = "strong" if status.fails else "plain"
+            facts.append(Fact(label=status.state, lines=(shorten_text(text),), style=style))
+    facts += [
+        Fact(label="gone", lines=(shorten_text(f"{each.code} {each.name}"),))
+        for each in baseline.gone
+    ]
+    yield FactList(facts=tuple(facts))
     if baseline.note is not None:
-        yield prose(visible(baseline.note), "bold yellow")
-    yield prose(
-        "Judged by the rules of now; worse is a higher severity, a site more, or a value past the "
-        f"old one by more than {baseline.margin:.0%}.",
-        QUIET,
+        yield Sentence(text=shorten_text(baseline.note), style="caution")
+    yield Sentence(
+        text="Both are judged by the current rules. Worse: a higher severity, one more site, or a "
+        f"value past the old one by more than {baseline.margin:.0%}.",
+        style="quiet",
     )
-
-
-def _bound(bounded: Bounded) -> Text:
-    return Text(f"{visible(bounded.why)}: {bounded.state}", _STYLES[bounded.state])

@@ -9,7 +9,7 @@ from normdiag.evidence.architecture import Norm, ResidualAdd
 from normdiag.report.report import Report
 
 
-def find(report: Report, id: str) -> Norm | ResidualAdd:
+def find_site(report: Report, id: str) -> Norm | ResidualAdd:
     """Return the norm or the residual add called `id`. Raises UsageError, naming near ones."""
     sites: dict[str, Norm | ResidualAdd] = {norm.id: norm for norm in report.architecture.norms}
     sites |= {add.id: add for add in report.architecture.residual_adds}

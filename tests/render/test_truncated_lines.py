@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from normdiag.render.few import few, named
+from normdiag.render.truncated_lines import join_truncated, truncate_lines
 
 
 @pytest.mark.parametrize(
@@ -21,5 +21,5 @@ def test_nothing_is_left_out_unsaid(
     many: int, most: int | None, lines: list[str], line: str
 ) -> None:
     names = [str(number) for number in range(many)]
-    assert few(names, most) == lines
-    assert named(names, most) == line
+    assert truncate_lines(names, most) == lines
+    assert join_truncated(names, most) == line

@@ -1,0 +1,188 @@
+"""What a page consists of, as data: headings, sentences, lists, tables, series and heat maps.
+
+A section yields elements; a drawer writes them as text, Markdown or HTML. Every string in them is
+as it came: names, token texts and messages may come from outside, so a drawer escapes every string
+that it writes, whatever its origin. Widths, colours and characters are the drawer's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from normdiag.findings import Severity
+from normdiag.number_text import format_number
+from normdiag.render.axis import Axis
+
+Style = Literal["plain", "quiet", "strong", "caution", "alarm"]
+"""Ordinary words; explanations; what is worth emphasis; what is doubtful; what is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """The beginning of a page (level 1), of a section (2) or of a part of one (3)."""
+
+    title: str
+    detail: str = ""
+    level: Literal[1, 2, 3] = 2
+    severity: Severity | None = None
+    is_lead: bool = False
+    """A format that is read from the top shows this section unfolded and first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sentence:
+    """One paragraph."""
+
+    text: str
+    style: Style = "plain"
+    severity: Severity | None = None
+    """Written in front of the text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fact:
+    """A label and its value, which may have several lines."""
+
+    label: str
+    lines: tuple[str, ...]
+    style: Style = "plain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactList:
+    """Labelled values, one below the other."""
+
+    facts: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemList:
+    """Items below the sentence that introduces them."""
+
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Name:
+    """The id of a site, a module or a tensor: a cell that may be broken at its dots."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Number:
+    """A number and how it is written."""
+
+    value: float | None
+    write: Callable[[float | None], str] = format_number
+    bound: Literal["", "<", ">"] = ""
+    """The value is an upper (<) or lower (>) bound of the quantity."""
+
+    @property
+    def written_value(self) -> str:
+        """The number in characters."""
+        return f"{self.bound if self.value is not None else ''}{self.write(self.value)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A value to be drawn as a bar."""
+
+    value: float
+    axis: Axis
+
+
+Cell = str | Name | Number | Bar
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of a table."""
+
+    title: str
+    align: Literal["left", "right"] = "left"
+    unit: str = ""
+    meaning: str = ""
+    """Definition, with the statistic and its reference value; written in front of the table."""
+    is_group: bool = False
+    """Successive rows with one value belong together: it may be written once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One cell per column."""
+
+    cells: tuple[Cell, ...]
+    style: Style = "plain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """Rows that are not shown here, such as "16 layers"."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Columns and the rows that are shown."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row | Gap, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """One quantity y over x, with every point, for a line chart."""
+
+    title: str
+    x_title: str
+    x: tuple[str, ...]
+    y: tuple[float, ...]
+    axis: Axis
+    unit: str = ""
+    reference: float | None = None
+    """A value to compare with, such as 1 for a ratio."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeatMap:
+    """One quantity over rows (tokens) and columns (layers), with every value."""
+
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[tuple[float, ...], ...]
+    """One tuple per row, of as many values as there are columns."""
+    extreme: Literal["largest", "smallest"]
+    """Which value stands for several where cells are merged."""
+    shown_rows: tuple[int, ...]
+    """Indices of the rows for formats without room for all, in order."""
+    merges_columns: bool = True
+    """Columns without room are merged into their extreme; else the map is drawn in parts."""
+
+    def pick_extreme(self, values: tuple[float, ...]) -> float:
+        """Return the value that stands for `values`."""
+        return max(values) if self.extreme == "largest" else min(values)
+
+
+Element = Heading | Sentence | FactList | ItemList | Table | Series | HeatMap
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """One document. Text is read from its end, so it is drawn in order; Markdown from its top."""
+
+    title: str
+    """The target; of several, how many."""
+    outcome: str
+    """The verdict in one line."""
+    summary: tuple[Element, ...] = ()
+    """For formats that are read from the top: a row per finding."""
+    elements: tuple[Element, ...]
+    brief: tuple[Element, ...] = ()
+    """Instead of `elements`, where text draws the page as one of several."""
+    entries: tuple[Page, ...] = ()
+    """The pages of several targets."""

@@ -1,0 +1,107 @@
+"""Heat maps in characters: tokens down the side, layers across, darker for larger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import RenderableType
+from rich.text import Text
+
+from normdiag.number_text import format_number
+from normdiag.render.axis import Axis
+from normdiag.render.elements import HeatMap
+from normdiag.render.escape import escape_text
+from normdiag.render.text.glyphs import describe_shades, draw_shade, find_shade_level
+from normdiag.render.text.layout import INDENT, STYLES, make_paragraph
+
+_COLOURS = ("", "cyan", "blue", "magenta", "red")
+_LABEL_WIDTH = 18
+_NUMBER_WIDTH = 8
+_WIDEST_CELL = 3
+
+
+def draw_heat_map(heat_map: HeatMap, width: int) -> Iterator[RenderableType]:
+    """Yield the title, for each panel the ruler and the rows, and the legend."""
+    axis = Axis.fit_values(value for row in heat_map.cells for value in row)
+    room = max(width - INDENT - _LABEL_WIDTH - _NUMBER_WIDTH - 2, 1)
+    yield make_paragraph(Text(f"\n{escape_text(heat_map.title)}", "bold"))
+    if heat_map.merges_columns:
+        yield from _draw_panel(merge_columns(heat_map, room), axis, room)
+        size = count_merged_columns(heat_map, room)
+        if size > 1:
+            note = f"     each column is {size} layers, the {heat_map.extreme} of them"
+            yield make_paragraph(note, STYLES["quiet"])
+    else:
+        for panel in _split_panels(heat_map, room):
+            yield from _draw_panel(panel, axis, room)
+    legend = f"     from: {describe_shades(axis)}  ({'log' if axis.is_log else 'linear'} scale)"
+    yield make_paragraph(legend, STYLES["quiet"])
+
+
+def merge_columns(heat_map: HeatMap, most: int) -> HeatMap:
+    """Return the map with at most `most` columns, neighbours merged into their extreme."""
+    size = count_merged_columns(heat_map, most)
+    starts = range(0, len(heat_map.columns), size)
+    return replace(
+        heat_map,
+        columns=tuple(heat_map.columns[start] for start in starts),
+        cells=tuple(
+            tuple(heat_map.pick_extreme(row[start : start + size]) for start in starts)
+            for row in heat_map.cells
+        ),
+    )
+
+
+def count_merged_columns(heat_map: HeatMap, most: int) -> int:
+    """Return how many columns go into one where at most `most` are shown."""
+    return -(-len(heat_map.columns) // most)
+
+
+def _draw_panel(panel: HeatMap, axis: Axis, room: int) -> Iterator[RenderableType]:
+    cell_width = min(max(room // len(panel.columns), 1), _WIDEST_CELL)
+    ruler = f"{_draw_ruler(panel.columns, cell_width):{cell_width * len(panel.columns)}}"
+    header = f"{'':{_LABEL_WIDTH}} {ruler} {panel.extreme:>{_NUMBER_WIDTH}}"
+    yield make_paragraph(Text(header, STYLES["quiet"]))
+    previous = -1
+    for index in panel.shown_rows:
+        if index > previous + 1:
+            yield make_paragraph(Text(f"{'…':>4} {index - previous - 1} more", STYLES["quiet"]))
+        previous = index
+        yield make_paragraph(_draw_row(panel, index, axis, cell_width))
+
+
+def _draw_row(panel: HeatMap, index: int, axis: Axis, cell_width: int) -> Text:
+    line = Text(set_cell_size(_shorten_label(escape_text(panel.rows[index])), _LABEL_WIDTH + 1))
+    for value in panel.cells[index]:
+        level = find_shade_level(axis, value)
+        colour = "bold red" if level is None else _COLOURS[level]
+        line.append(draw_shade(axis, value) * cell_width, colour)
+    return line.append(f" {format_number(panel.pick_extreme(panel.cells[index])):>{_NUMBER_WIDTH}}")
+
+
+def _shorten_label(label: str) -> str:
+    if cell_len(label) <= _LABEL_WIDTH:
+        return label
+    return set_cell_size(label, _LABEL_WIDTH - 1) + "…"
+
+
+def _split_panels(heat_map: HeatMap, room: int) -> Iterator[HeatMap]:
+    for start in range(0, len(heat_map.columns), room):
+        chosen = slice(start, start + room)
+        yield replace(
+            heat_map,
+            columns=heat_map.columns[chosen],
+            cells=tuple(row[chosen] for row in heat_map.cells),
+        )
+
+
+def _draw_ruler(columns: Sequence[str], cell_width: int) -> str:
+    """Return the names of the columns that have room for it, each over its first cell."""
+    ruler = ""
+    for index, column in enumerate(columns):
+        is_free = not ruler or index * cell_width > len(ruler)
+        if is_free and index * cell_width + len(column) <= len(columns) * cell_width:
+            ruler = f"{ruler:{index * cell_width}}{column}"
+    return ruler
