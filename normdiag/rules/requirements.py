@@ -82,8 +82,8 @@ def _missing_values(evidence: Evidence) -> str | None:
 def _missing_norm_measurements(evidence: Evidence) -> str | None:
     if evidence.measurements.norms:
         return None
-    found = bool(evidence.architecture.norms)
-    return _measurement_reason(evidence, "norm-inputs", found, "no norm was found")
+    exists = bool(evidence.architecture.norms)
+    return _measurement_reason(evidence, "norm-inputs", exists, "no norm was found")
 
 
 def _missing_jacobians(evidence: Evidence) -> str | None:
@@ -91,17 +91,17 @@ def _missing_jacobians(evidence: Evidence) -> str | None:
     if any(norm.jacobian is not None for norm in measured):
         return None
     kinds = {norm.kind for norm in evidence.architecture.norms}
-    found = bool(kinds & {"layernorm", "rmsnorm", "groupnorm"})
+    exists = bool(kinds & {"layernorm", "rmsnorm", "groupnorm"})
     return _measurement_reason(
-        evidence, "norm-jacobians", found, "no norm has a Jacobian of known form"
+        evidence, "norm-jacobians", exists, "no norm has a Jacobian of known form"
     )
 
 
 def _missing_stream(evidence: Evidence) -> str | None:
     if evidence.measurements.stream:
         return None
-    found = bool(evidence.architecture.residual_adds)
-    return _measurement_reason(evidence, "stream-adds", found, "no residual add was found")
+    exists = bool(evidence.architecture.residual_adds)
+    return _measurement_reason(evidence, "stream-adds", exists, "no residual add was found")
 
 
 def _missing_growth(evidence: Evidence) -> str | None:
@@ -109,26 +109,26 @@ def _missing_growth(evidence: Evidence) -> str | None:
         return None
     if evidence.measurements.stream:
         return "no growth law can be fitted to a single add or to non-finite values"
-    found = bool(evidence.architecture.stacks)
+    exists = bool(evidence.architecture.stacks)
     return _measurement_reason(
-        evidence, "stream-adds", found, "no stack of residual adds was found"
+        evidence, "stream-adds", exists, "no stack of residual adds was found"
     )
 
 
 def _missing_duplicates(evidence: Evidence) -> str | None:
     if evidence.measurements.duplicates:
         return None
-    found = bool(evidence.architecture.stacks)
-    if found and _was_requested(evidence, "depth"):
+    exists = bool(evidence.architecture.stacks)
+    if exists and _was_requested(evidence, "depth"):
         return "no stack has two layers that are separate modules with parameters"
-    return _measurement_reason(evidence, "depth", found, "no stack of residual adds was found")
+    return _measurement_reason(evidence, "depth", exists, "no stack of residual adds was found")
 
 
 def _missing_replay(evidence: Evidence) -> str | None:
     if evidence.measurements.replay or evidence.measurements.closure:
         return None
-    found = bool(evidence.architecture.norms or evidence.architecture.residual_adds)
-    if not found:
+    exists = bool(evidence.architecture.norms or evidence.architecture.residual_adds)
+    if not exists:
         return NO_FORWARD.get(evidence.subject.mode, "no norm and no residual add was found")
     return NO_FORWARD.get(evidence.subject.mode, "no site was replayed")
 
@@ -136,8 +136,8 @@ def _missing_replay(evidence: Evidence) -> str | None:
 def _missing_blocks(evidence: Evidence) -> str | None:
     if evidence.measurements.blocks:
         return None
-    found = bool(evidence.architecture.residual_adds)
-    return _measurement_reason(evidence, "block-jacobians", found, "no residual add was found")
+    exists = bool(evidence.architecture.residual_adds)
+    return _measurement_reason(evidence, "block-jacobians", exists, "no residual add was found")
 
 
 def _missing_gradients(evidence: Evidence) -> str | None:
@@ -150,8 +150,8 @@ def _missing_precision(evidence: Evidence) -> str | None:
     precision = evidence.measurements.precision
     if precision is not None and precision.formats:
         return None
-    found = bool(evidence.architecture.residual_adds)
-    return _measurement_reason(evidence, "precision", found, "no residual add was found")
+    exists = bool(evidence.architecture.residual_adds)
+    return _measurement_reason(evidence, "precision", exists, "no residual add was found")
 
 
 def _missing_attention_logits(evidence: Evidence) -> str | None:
@@ -182,9 +182,9 @@ def _was_requested(evidence: Evidence, measure: str) -> bool:
     return measure in measures or not measures
 
 
-def _measurement_reason(evidence: Evidence, measure: str, found: bool, none_found: str) -> str:
-    """Why the numbers of `measure` are missing; `found`: whether there is anything to measure."""
-    if not found:
+def _measurement_reason(evidence: Evidence, measure: str, exists: bool, none_found: str) -> str:
+    """Why the numbers of `measure` are missing; `exists`: whether there is anything to measure."""
+    if not exists:
         reason = none_found
     elif measure in evidence.coverage.measures:
         reason = f"{measure!r} was requested and could not be measured (see coverage.skipped)"

@@ -87,13 +87,13 @@ class ClipDominated(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding at most."""
-        seen = evidence.measurements.gradients
-        if seen is None or seen.loss.kind == _SCALELESS:
+        gradients = evidence.measurements.gradients
+        if gradients is None or gradients.loss.kind == _SCALELESS:
             return
-        clipping, total = seen.clipping, seen.global_norm
-        if clipping is None or total is None or len(seen.groups) < 2:
+        clipping, total = gradients.clipping, gradients.global_norm
+        if clipping is None or total is None or len(gradients.groups) < 2:
             return
-        share = seen.groups.get(clipping.dominant_group or "")
+        share = gradients.groups.get(clipping.dominant_group or "")
         if share is None:
             return
         rest = total * math.sqrt(max(1 - share, 0.0))

@@ -75,8 +75,8 @@ class AttentionLogitBound(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding: for attentions with such a logit, else for those whose bound allows one."""
-        seen = evidence.measurements.precision
-        bounds = seen.logit_bounds if seen is not None else {}
+        precision = evidence.measurements.precision
+        bounds = precision.logit_bounds if precision is not None else {}
         limit = limits["logit"]
         norms = [norm for norm in evidence.architecture.norms if norm.id in bounds]
         real = [
@@ -86,12 +86,12 @@ class AttentionLogitBound(Rule):
         ]
         allowed = [rate_site(n, bounds[n.id].bound) for n in norms if bounds[n.id].bound > limit]
         if real:
-            yield self._finding(real, limit, "computed", is_seen=True)
+            yield self._finding(real, limit, "computed", is_observed=True)
         elif allowed:
             yield self._finding(allowed, limit, "allowed by the gains of the q and k norms")
 
     def _finding(
-        self, sites: list[RatedSite], limit: float, how: str, *, is_seen: bool = False
+        self, sites: list[RatedSite], limit: float, how: str, *, is_observed: bool = False
     ) -> Finding:
         ranked = sort_worst_first(sites)
         return self.finding(
@@ -99,7 +99,7 @@ class AttentionLogitBound(Rule):
             f"{format_setting(limit)}), at {format_count(len(sites), 'attention')}, "
             f"{describe_places(sites)}",
             ids=site_ids(ranked),
-            severity="warning" if is_seen else "info",
+            severity="warning" if is_observed else "info",
             confidence="high",
             measured=(ranked[0].value, limit),
             advice="apply weight decay to the gains of the q and k norms, or soft-cap the logits",

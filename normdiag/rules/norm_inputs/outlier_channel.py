@@ -124,6 +124,10 @@ class OutlierChannel(Rule):
 
 def _channel_shares(evidence: Evidence) -> Iterator[RatedSite]:
     for norm in evidence.architecture.norms:
-        seen = evidence.measurements.norms.get(norm.id)
-        if seen is not None and seen.channel_share is not None and norm.features >= MIN_FEATURES:
-            yield rate_site(norm, seen.channel_share)
+        measurement = evidence.measurements.norms.get(norm.id)
+        if (
+            measurement is not None
+            and measurement.channel_share is not None
+            and norm.features >= MIN_FEATURES
+        ):
+            yield rate_site(norm, measurement.channel_share)

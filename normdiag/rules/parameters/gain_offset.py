@@ -127,9 +127,10 @@ class GainOffset(Rule):
         gains = [norm.gain for norm in norms if norm.gain]
         negative = sum(gain.negatives for gain in gains) / sum(norm.features for norm in norms)
         outputs = [
-            seen.output_rms
+            measurement.output_rms
             for norm in norms
-            if (seen := evidence.measurements.norms.get(norm.id)) and seen.output_rms is not None
+            if (measurement := evidence.measurements.norms.get(norm.id))
+            and measurement.output_rms is not None
         ]
         size = f", mean output rms {format_number(fmean(outputs))}" if outputs else ""
         sites = _rate_by_mean_gain(norms)

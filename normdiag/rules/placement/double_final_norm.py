@@ -94,9 +94,9 @@ def _trailing_norms(evidence: Evidence, stack: Stack) -> list[Norm]:
     adds = evidence.architecture.adds_of_stack(stack.id)
     last = max(adds, key=lambda add: add.depth, default=None)
     norms = {norm.id: norm for norm in evidence.architecture.norms}
-    found = [norms[last.stream_norm]] if last and last.stream_norm in norms else []
-    found += [n for n in norms.values() if n.role == "final" and n.stack == stack.id]
-    return [norm for norm in found if prod(norm.shape) == prod(found[0].shape)]
+    trailing = [norms[last.stream_norm]] if last and last.stream_norm in norms else []
+    trailing += [n for n in norms.values() if n.role == "final" and n.stack == stack.id]
+    return [norm for norm in trailing if prod(norm.shape) == prod(trailing[0].shape)]
 
 
 def _module_path(norm: Norm) -> str:

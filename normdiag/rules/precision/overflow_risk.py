@@ -96,11 +96,11 @@ class OverflowRisk(Rule):
         is_half = FORMAT in checkpoint_formats(evidence)
         largest = precision_measurement(evidence).formats[FORMAT].largest
         limit = largest / limits["headroom"]
-        found = list(self._findings_beyond(evidence, limit, "warning" if is_half else "info"))
+        findings = list(self._findings_beyond(evidence, limit, "warning" if is_half else "info"))
         has_overflowed = evidence.measurements.first_nonfinite is not None
-        if is_half and not found and not has_overflowed:  # ND705 reports that
-            found = list(self._findings_beyond(evidence, largest / limits["spare"], "info"))
-        yield from found
+        if is_half and not findings and not has_overflowed:  # ND705 reports that
+            findings = list(self._findings_beyond(evidence, largest / limits["spare"], "info"))
+        yield from findings
 
     def _findings_beyond(
         self, evidence: Evidence, limit: float, severity: Severity

@@ -76,30 +76,30 @@ class SquareOverflow(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding: squares that overflowed in the run, else those that would in float16."""
-        seen = precision_measurement(evidence)
-        if FORMAT not in seen.formats:
+        precision = precision_measurement(evidence)
+        if FORMAT not in precision.formats:
             return
-        limit = seen.formats[FORMAT].largest
+        limit = precision.formats[FORMAT].largest
         squared = [
             rate_site(norm, _largest_square(evidence, norm))
             for norm in evidence.architecture.norms
-            if seen.max_square.get(norm.id, 0.0) > limit
+            if precision.max_square.get(norm.id, 0.0) > limit
         ]
-        here = [each for each in squared if seen.square_formats.get(each.id) == FORMAT]
+        here = [each for each in squared if precision.square_formats.get(each.id) == FORMAT]
         is_run = (evidence.subject.dtype or "").removeprefix("torch.") == FORMAT
         if here:
-            yield self._finding(evidence, here, limit, is_seen=True)
+            yield self._finding(evidence, here, limit, is_observed=True)
         elif squared and not is_run and FORMAT in checkpoint_formats(evidence):
-            yield self._finding(evidence, squared, limit, is_seen=False)
+            yield self._finding(evidence, squared, limit, is_observed=False)
 
     def _finding(
-        self, evidence: Evidence, sites: list[RatedSite], limit: float, *, is_seen: bool
+        self, evidence: Evidence, sites: list[RatedSite], limit: float, *, is_observed: bool
     ) -> Finding:
         ranked = sort_worst_first(sites)
         worst = ranked[0]
         happens = (
             "overflows in the norm, whose output is 0"
-            if is_seen
+            if is_observed
             else f"would overflow if it is squared in {FORMAT}"
         )
         return self.finding(
@@ -108,8 +108,8 @@ class SquareOverflow(Rule):
             f"{format_setting(limit)}); {format_count(len(sites), 'norm')}, "
             f"{describe_places(sites)}",
             ids=site_ids(ranked),
-            severity="error" if is_seen else "info",
-            confidence="high" if is_seen else "medium",
+            severity="error" if is_observed else "info",
+            confidence="high" if is_observed else "medium",
             measured=(worst.value, limit),
             advice="cast to float32 before the square, or use a fused norm; "
             f"{trace_hint(evidence, worst.id)}",
@@ -118,6 +118,6 @@ class SquareOverflow(Rule):
 
 def _largest_square(evidence: Evidence, norm: Norm) -> float:
     """The largest square as computed, or from the input where that overflowed."""
-    found = precision_measurement(evidence).max_square[norm.id]
+    square = precision_measurement(evidence).max_square[norm.id]
     x = precision_measurement(evidence).max_abs.get(norm.id)
-    return x * x if math.isinf(found) and x is not None else found
+    return x * x if math.isinf(square) and x is not None else square

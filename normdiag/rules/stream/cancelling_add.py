@@ -123,5 +123,5 @@ class CancellingAdd(Rule):
         )
 
 
-def _remaining_share(seen: AddMeasurement) -> float:
-    return math.nan if seen.out_ratio is None else seen.out_ratio.median
+def _remaining_share(measurement: AddMeasurement) -> float:
+    return math.nan if measurement.out_ratio is None else measurement.out_ratio.median

@@ -183,15 +183,15 @@ def _median_token_growth(evidence: Evidence, adds: Sequence[ResidualAdd]) -> flo
     """Last add over first of the median ||y||; infinite where that is not known."""
     ordered = sorted(adds, key=lambda add: add.depth)
     ends = [evidence.measurements.stream.get(add.id) for add in (ordered[0], ordered[-1])]
-    first, last = (0.0 if seen is None else seen.out_norm.median for seen in ends)
+    first, last = (0.0 if end is None else end.out_norm.median for end in ends)
     return last / first if first > 0 else math.inf
 
 
 def _largest_step(evidence: Evidence, adds: Sequence[ResidualAdd]) -> float:
     """The largest change of log ||y|| from one add to the next, of the median token."""
     ordered = sorted(adds, key=lambda add: add.depth)
-    seen = [evidence.measurements.stream.get(add.id) for add in ordered]
-    sizes = [0.0 if each is None else each.out_norm.median for each in seen]
+    measurements = [evidence.measurements.stream.get(add.id) for add in ordered]
+    sizes = [0.0 if each is None else each.out_norm.median for each in measurements]
     if min(sizes) <= 0:
         return math.inf
     return max(abs(math.log(b / a)) for a, b in pairwise(sizes))

@@ -89,19 +89,19 @@ class TokenCollapse(Rule):
             adds = [
                 add for add in evidence.architecture.adds_of_stack(stack.id) if add.id in measured
             ]
-            alike: list[ResidualAdd] = []
+            collapsed: list[ResidualAdd] = []
             for add in sorted(adds, key=lambda add: -add.depth):
                 cosine = measured[add.id].token_cosine
                 if cosine is None or not cosine > limits["token_cosine"]:
                     break
-                alike.insert(0, add)
-            if alike and len(alike) >= LASTING * len(adds):
-                yield self._finding(evidence, stack, alike, limits)
+                collapsed.insert(0, add)
+            if collapsed and len(collapsed) >= LASTING * len(adds):
+                yield self._finding(evidence, stack, collapsed, limits)
 
     def _finding(
-        self, evidence: Evidence, stack: Stack, alike: list[ResidualAdd], limits: Limits
+        self, evidence: Evidence, stack: Stack, collapsed: list[ResidualAdd], limits: Limits
     ) -> Finding:
-        first, last = alike[0], alike[-1]
+        first, last = collapsed[0], collapsed[-1]
         cosine = evidence.measurements.stream[last.id].token_cosine or 0.0
         layer = evidence.measurements.layers.get(layer_id(stack.id, last.layer))
         rank = ""
@@ -116,7 +116,7 @@ class TokenCollapse(Rule):
             f"{format_setting(limits['token_cosine'])}), above it from {first.id} (layer "
             f"{first.layer}) on"
             f"{rank}{'; from the first add on' if from_start else ''}",
-            ids=site_ids([rate_site(add, 0.0) for add in alike]),
+            ids=site_ids([rate_site(add, 0.0) for add in collapsed]),
             severity="info" if from_start else "warning",
             confidence="medium" if from_start else "high",
             measured=(cosine, limits["token_cosine"]),
