@@ -43,18 +43,18 @@ _FORMULA = ("=", "+", "-", "@")
 
 def write_inspection(report: Report, console: Console, options: Options) -> None:
     """Write one row per norm, per residual add and per layer, each in the order of the forward."""
-    measurements = report.measurements
+    measurements, gradients = report.measurements, report.measurements.gradients
     rows: list[Row] = []
     for norm in report.architecture.norms:
-        gradient = measurements.gradients and measurements.gradients.norms.get(norm.id)
+        gradient = None if gradients is None else gradients.norms.get(norm.id)
         row = _describe_site(norm) | {"role": norm.role, "kind": norm.kind, "eps": norm.eps}
         row |= _flatten_record("gradient", gradient) | _flatten_record("gain", norm.gain)
         rows.append(row | _flatten_record("", measurements.norms.get(norm.id)))
     for add in report.architecture.residual_adds:
-        gradient = measurements.gradients and measurements.gradients.stream.get(add.id)
+        length = None if gradients is None else gradients.stream.get(add.id)
         row = _describe_site(add) | {"placement": add.placement}
         row |= _flatten_record("block", measurements.blocks.get(add.id))
-        row |= _flatten_record("gradient.out", gradient)
+        row |= _flatten_record("gradient.out", length)
         rows.append(row | _flatten_record("", measurements.stream.get(add.id)))
     for row in rows:
         row |= _flatten_record("replay", measurements.replay.get(row["site"]))

@@ -66,7 +66,7 @@ def _describe_finding(finding: Finding, *, all_rows: bool) -> Iterator[Element]:
         title=f"{shorten_text(finding.code)} {shorten_text(finding.name)}",
         detail=f"({finding.confidence} confidence)",
     )
-    facts = [("what", (shorten_text(finding.message),))]
+    facts: list[tuple[str, tuple[str, ...]]] = [("what", (shorten_text(finding.message),))]
     if finding.value is not None:
         value = format_value(finding.value)
         if finding.threshold is not None:

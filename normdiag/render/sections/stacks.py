@@ -37,7 +37,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
             title=name_stack(stack.id),
             detail=f"{stack.placement}  {shorten_text(stack.drawing)}",
         )
-        inside = [norm for norm in architecture.norms if norm.stack == stack.id]
+        inside = architecture.norms_of_stack(stack.id)
         yield FactList(
             facts=tuple(
                 Fact(label=label, lines=(value,)) for label, value in _list_facts(stack, inside)
@@ -45,7 +45,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         )
 
 
-def _list_facts(stack: Stack, norms: list[Norm]) -> Iterator[tuple[str, str]]:
+def _list_facts(stack: Stack, norms: tuple[Norm, ...]) -> Iterator[tuple[str, str]]:
     yield (
         "layers",
         f"{stack.layers:,} of width {stack.width:,}; per layer "

@@ -30,8 +30,8 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     if weights.flagged:
         yield Heading(title="Flagged tensors")
         for tensor in weights.flagged[:most]:
-            style = "alarm" if tensor.nonfinite else "plain"
-            yield Sentence(text=_describe_tensor(tensor), style=style)
+            text = _describe_tensor(tensor)
+            yield Sentence(text=text, style="alarm" if tensor.nonfinite else "plain")
         hidden = len(weights.flagged) - len(weights.flagged[:most])
         if hidden:
             yield Sentence(text=f"and {hidden:,} more")

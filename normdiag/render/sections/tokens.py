@@ -42,7 +42,7 @@ def _map_stack(
     report: Report, stack: Stack, trace: TokenTrace, *, all_rows: bool
 ) -> Iterator[Element]:
     adds = report.architecture.adds_of_stack(stack.id)
-    norms = [norm for norm in report.architecture.norms if norm.stack == stack.id]
+    norms = report.architecture.norms_of_stack(stack.id)
     maps: tuple[tuple[str, Mapping[str, tuple[float, ...]], Columns, Extreme], ...] = (
         (
             f"Stream norm after each layer of {name_stack(stack.id)}",
@@ -67,7 +67,9 @@ def _map_stack(
         heat_map = _make_heat_map(trace, values, columns, extreme)
         if heat_map is not None:
             yield replace(_unfold_map(heat_map) if all_rows else heat_map, title=title)
-    yield from _note_other_tokens(stack, trace, [site.id for site in (*adds, *norms)])
+    yield from _note_other_tokens(
+        stack, trace, [add.id for add in adds] + [norm.id for norm in norms]
+    )
 
 
 def _make_heat_map(
