@@ -73,7 +73,7 @@ class ClipDominated(Rule):
     requirements = ("measurements.gradients",)
     thresholds = (
         Threshold(
-            name="held_back",
+            name="reduction",
             unit="factor",
             default=10,
             meaning="a larger reduction of all other gradients is reported",
@@ -98,9 +98,9 @@ class ClipDominated(Rule):
             return
         rest = total * math.sqrt(max(1 - share, 0.0))
         alone = min(1.0, clipping.max_norm / rest) if rest else 1.0
-        held_back = alone / clipping.factor
-        if held_back > limits["held_back"]:
-            yield self._finding(evidence, clipping, share, (held_back, limits["held_back"]))
+        reduction = alone / clipping.factor
+        if reduction > limits["reduction"]:
+            yield self._finding(evidence, clipping, share, (reduction, limits["reduction"]))
 
     def _finding(
         self, evidence: Evidence, clipping: Clipping, share: float, measured: tuple[float, float]

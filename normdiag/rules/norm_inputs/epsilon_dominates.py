@@ -93,7 +93,7 @@ class EpsilonDominates(Rule):
             high=1.0,
         ),
         Threshold(
-            name="tokens",
+            name="share_of_tokens",
             unit="share of tokens",
             default=0.1,
             meaning="a share of tokens above this at which epsilon is the larger term is a warning",
@@ -120,10 +120,10 @@ class EpsilonDominates(Rule):
         many = sort_worst_first(
             each
             for each in _dominated_shares(evidence)
-            if each.value > limits["tokens"] and each.id not in reported
+            if each.value > limits["share_of_tokens"] and each.id not in reported
         )
         if many:
-            yield self._some_tokens_finding(evidence, many, limits["tokens"])
+            yield self._some_tokens_finding(evidence, many, limits["share_of_tokens"])
         notable = tuple(each for each in notable if each.id not in site_ids(many))
         if notable:
             yield self._finding(evidence, notable, "info", low)

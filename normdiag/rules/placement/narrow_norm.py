@@ -72,7 +72,7 @@ class NarrowNorm(Rule):
     requirements = ("architecture.norms",)
     thresholds = (
         Threshold(
-            name="removed",
+            name="removed_share",
             unit="share of directions",
             default=0.25,
             meaning="a removed share above this is a warning",
@@ -87,7 +87,7 @@ class NarrowNorm(Rule):
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding."""
-        limit = limits["removed"]
+        limit = limits["removed_share"]
         sites: tuple[RatedSite, ...] = sort_worst_first(
             rate_site(norm, min(1.0, REMOVED[norm.kind] / max(1, norm.features)))
             for norm in evidence.architecture.norms

@@ -79,7 +79,7 @@ class AbsorbedUpdate(Rule):
             high=1.0,
         ),
         Threshold(
-            name="adds",
+            name="share_of_adds",
             unit="share of a stack's adds",
             default=0.25,
             meaning="a share of a stack's adds from this on is a warning",
@@ -104,7 +104,7 @@ class AbsorbedUpdate(Rule):
                     if shares.get(add.id, 0.0) > limits["share"]
                 ]
                 if lost:
-                    is_wide = len(lost) >= limits["adds"] * len(adds)
+                    is_wide = len(lost) >= limits["share_of_adds"] * len(adds)
                     yield self._finding(evidence, name, lost, limits, is_wide=is_wide)
 
     def _finding(

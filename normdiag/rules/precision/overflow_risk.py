@@ -33,8 +33,8 @@ class OverflowRisk(Rule):
 
     ## How it is measured
 
-    The largest |value| over all tokens, in the format of the run: of x, u and y at every add y = x
-    + u, and of elementwise products of two activations and matrix products on every branch. Values
+    The largest |value| over all tokens, in the format of the run: of x, u and y = x + u at every
+    add, and of elementwise products of two activations and matrix products on every branch. Values
     that overflowed in the run itself are reported by ND705.
 
     ## Thresholds
@@ -78,7 +78,7 @@ class OverflowRisk(Rule):
             low=0.0,
         ),
         Threshold(
-            name="spare",
+            name="headroom_notable",
             unit="65504 / max |value|",
             default=2.0,
             meaning="a headroom of a float16 model below this is info",
@@ -99,7 +99,9 @@ class OverflowRisk(Rule):
         findings = list(self._findings_beyond(evidence, limit, "warning" if is_half else "info"))
         has_overflowed = evidence.measurements.first_nonfinite is not None
         if is_half and not findings and not has_overflowed:  # ND705 reports that
-            findings = list(self._findings_beyond(evidence, largest / limits["spare"], "info"))
+            findings = list(
+                self._findings_beyond(evidence, largest / limits["headroom_notable"], "info")
+            )
         yield from findings
 
     def _findings_beyond(

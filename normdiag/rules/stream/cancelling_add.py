@@ -67,7 +67,7 @@ class CancellingAdd(Rule):
     requirements = ("measurements.stream",)
     thresholds = (
         Threshold(
-            name="left",
+            name="out_ratio",
             unit="||y|| / ||x||",
             default=0.25,
             meaning="a median of ||y|| / ||x|| below this is reported",
@@ -94,10 +94,10 @@ class CancellingAdd(Rule):
         measured = evidence.measurements.stream
         for stack in evidence.architecture.stacks:
             sites = [
-                rate_site(add, -_remaining_share(measured[add.id]))
+                rate_site(add, -_median_out_ratio(measured[add.id]))
                 for add in evidence.architecture.adds_of_stack(stack.id)
                 if add.id in measured
-                and _remaining_share(measured[add.id]) < limits["left"]
+                and _median_out_ratio(measured[add.id]) < limits["out_ratio"]
                 and measured[add.id].cosine.median < limits["cosine"]
             ]
             if sites:
@@ -106,22 +106,22 @@ class CancellingAdd(Rule):
     def _finding(self, evidence: Evidence, sites: Sequence[RatedSite], limits: Limits) -> Finding:
         ranked = sort_worst_first(sites)
         worst = ranked[0]
-        left = -worst.value
+        ratio = -worst.value
         cosine = evidence.measurements.stream[worst.id].cosine.median
-        bits = f", {-math.log2(left):.0f} bits of every value are lost" if left > 0 else ""
+        bits = f", {-math.log2(ratio):.0f} bits of every value are lost" if ratio > 0 else ""
         more = f"; {format_count(len(sites), 'add')} in all, {describe_places(sites)}"
         return self.finding(
-            f"||y|| / ||x|| is {format_number(left)} at {worst.id} (median over tokens, threshold "
-            f"{format_setting(limits['left'])}), cos(x, u) is {format_number(cosine)}{bits}"
+            f"||y|| / ||x|| is {format_number(ratio)} at {worst.id} (median over tokens, threshold "
+            f"{format_setting(limits['out_ratio'])}), cos(x, u) is {format_number(cosine)}{bits}"
             f"{more if len(sites) > 1 else ''}",
             ids=site_ids(ranked),
             severity="warning",
             confidence="high",
-            measured=(left, limits["left"]),
+            measured=(ratio, limits["out_ratio"]),
             advice="look for a wrong sign, or a skip that is subtracted inside the branch; "
             f"{trace_hint(evidence, worst.id)}",
         )
 
 
-def _remaining_share(measurement: AddMeasurement) -> float:
+def _median_out_ratio(measurement: AddMeasurement) -> float:
     return math.nan if measurement.out_ratio is None else measurement.out_ratio.median

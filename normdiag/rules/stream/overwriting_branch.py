@@ -97,12 +97,12 @@ class OverwritingBranch(Rule):
     def _finding(self, evidence: Evidence, sites: Sequence[RatedSite], limits: Limits) -> Finding:
         ranked = sort_worst_first(sites)
         worst = ranked[0]
-        left = 1 / (1 + worst.value**2)
+        remaining = 1 / (1 + worst.value**2)
         more = f", and at {format_count(len(sites), 'add')} in all, {describe_places(sites)}"
         return self.finding(
             f"||u|| / ||x|| is {format_number(worst.value)} at {worst.id} (median over tokens, "
             f"threshold {format_setting(limits['update_ratio'])}): x holds "
-            f"{format_percent(left)} of "
+            f"{format_percent(remaining)} of "
             f"the energy of the sum{more if len(sites) > 1 else ''}",
             ids=site_ids(ranked),
             severity="warning",

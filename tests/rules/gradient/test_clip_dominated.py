@@ -71,4 +71,4 @@ def test_the_advice_names_the_smallest_weight_whose_scale_is_free() -> None:
 
 
 def test_the_threshold_can_be_set() -> None:
-    assert one(dominated(0.9), "ND603", held_back=3.0)
+    assert one(dominated(0.9), "ND603", reduction=3.0)

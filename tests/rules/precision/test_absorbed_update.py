@@ -19,7 +19,7 @@ def test_a_good_part_of_a_stack_is_a_warning() -> None:
 
 def test_a_single_add_is_told_for_information() -> None:
     assert one(lost(2), "ND703").severity == "info"
-    assert one(lost(2), "ND703", adds=0.1).severity == "warning"
+    assert one(lost(2), "ND703", share_of_adds=0.1).severity == "warning"
 
 
 def test_the_worst_comes_first() -> None:

@@ -50,7 +50,7 @@ class TestLittleLeft:
         sizes = at(3, value=40000.0)
         assert one(made(run="float16", max_abs=sizes), "ND701").severity == "info"
         assert found(made(max_abs=sizes), "ND701") == ()
-        assert found(made(run="float16", max_abs=sizes), "ND701", spare=1.5) == ()
+        assert found(made(run="float16", max_abs=sizes), "ND701", headroom_notable=1.5) == ()
 
     def test_is_not_told_where_the_run_has_overflowed(self) -> None:
         first = FirstNonFinite(

@@ -67,5 +67,5 @@ def test_a_report_without_the_ratio_is_silent() -> None:
 
 
 def test_the_thresholds_can_be_set() -> None:
-    assert found(written((0.2, -0.97)), "ND404", left=0.1) == ()
+    assert found(written((0.2, -0.97)), "ND404", out_ratio=0.1) == ()
     assert one(written((0.2, -0.8)), "ND404", cosine=-0.7).value == 0.2
