@@ -153,13 +153,17 @@ def _list_columns(comparison: Comparison) -> tuple[Column, ...]:
     )
     return (
         Column(title="add"),
-        Column(title="x", align="right", meaning=f"stream before the add; errors are {statistic}"),
-        Column(title="u", align="right", meaning="update"),
-        Column(title="y", align="right", meaning="x + u"),
+        Column(
+            title="x",
+            align="right",
+            meaning=f"relative error of the stream before the add ({statistic})",
+        ),
+        Column(title="u", align="right", meaning="of the update"),
+        Column(title="y", align="right", meaning="of x + u"),
         Column(
             title="rounding",
             align="right",
-            meaning=f"relative error that rounding in {shorten_text(comparison.dtype)} explains",
+            meaning=f"error that rounding in {shorten_text(comparison.dtype)} explains",
         ),
     )
 

@@ -89,7 +89,7 @@ def _describe_overflows(name: str, headroom: FormatHeadroom, precision: Precisio
     if headroom.overflowing_gains:
         gains = format_count(len(headroom.overflowing_gains), "gain")
         first = shorten_text(headroom.overflowing_gains[0])
-        yield f"{name}: {gains} overflow when cast, first {first}."
+        yield f"{name}: overflow of {gains} when cast, first {first}."
 
 
 def _describe_remedy(stack: str, remedy: Remedy) -> str:
