@@ -52,7 +52,8 @@ class TestBaseline:
         assert "new       ND304 massive-activation: not in the baseline" in result.stdout
         result = run("check", path, *ONE, "--baseline", path)
         assert result.exit_code == 0
-        assert verdict(result) == "passed: beside the baseline 0 new, 0 worse, 1 known, 0 gone"
+        unchanged = "passed: compared with the baseline: 0 new, 0 worse, 1 known, 0 gone"
+        assert verdict(result) == unchanged
         result = run("check", milder, *ONE, "--baseline", path)
         assert result.exit_code == 0
         assert "gone      ND304 massive-activation" in result.stdout
@@ -63,14 +64,14 @@ class TestBaseline:
             result = run(*words, "--fail-on", fail_on)
             assert result.exit_code == 0
             assert verdict(result) == (
-                "passed: beside the baseline 1 new, 0 worse, 0 known, 0 gone; "
+                "passed: compared with the baseline: 1 new, 0 worse, 0 known, 0 gone; "
                 f"--fail-on {fail_on} lets them pass"
             )
 
     def test_one_of_another_model_is_called_doubtful_in_the_verdict(self, run, saved):
         result = run("check", saved("bert"), "--baseline", saved("llama"), "--select", "ND102")
         assert result.exit_code == 0
-        assert verdict(result).startswith("passed: beside a doubtful baseline 0 new")
+        assert verdict(result).startswith("passed: compared with the baseline (doubtful): 0 new")
 
     def test_it_is_judged_by_the_rules_of_now(self, run, saved, folder):
         path = saved("llama")
@@ -178,7 +179,7 @@ class TestBounds:
             "location": "measurements.growth[model.layers].total",
             "unmeasured": 0,
             "state": "broken",
-            "why": f"measurements.growth[model.layers].total is {total:.4g} and must be at most 2",
+            "why": f"measurements.growth[model.layers].total is {total:.3g} and must be at most 2",
         }
 
 

@@ -63,14 +63,14 @@ def test_a_saved_comparison_is_rendered_as_it_was(run, pair, form):
 def test_markdown_goes_to_a_file(run, pair, folder):
     result = run("compare", *pair, "-f", "markdown", "-o", "note.md")
     assert (result.stdout, result.stderr) == ("", "1 difference; note.md written\n")
-    assert "| error | epsilon |" in (folder / "note.md").read_text(encoding="utf-8")
+    assert "**error** epsilon: epsilon is" in (folder / "note.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("form", ["csv", "sarif", "junit", "github"])
 def test_other_formats_are_refused(run, pair, form):
     result = run("compare", *pair, "-f", form)
     assert result.exit_code == 2
-    assert "available formats: text, json, markdown" in result.stderr
+    assert "available formats: text, markdown, json" in result.stderr
 
 
 class TestExitCode:

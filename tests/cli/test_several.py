@@ -66,7 +66,7 @@ def test_the_table_has_a_row_for_each(run, checkpoints):
     shown = run("check", *checkpoints).stdout
     rows = [line.split() for line in shown.splitlines() if line.startswith("  ckpt-")]
     assert [row[0] for row in rows] == ["ckpt-2.json", "ckpt-9.json", "ckpt-10.json"]
-    assert [row[1] for row in rows] == ["1.03", "inf", "1.26"]
+    assert [row[1] for row in rows] == ["1.030", "inf", "1.260"]
     assert max(map(len, shown.splitlines())) <= 80
 
 

@@ -140,7 +140,7 @@ def test_github_passes_on_what_is_known(repository: Repository) -> None:
     assert github(repository) == (True, SETUP + REPORTING)
     pip = repository.text("installed.log").splitlines()
     assert pip[-1] == "python -m pip install normdiag==0.1.0"
-    assert "**passed: beside the baseline" in repository.text("summary.md")
+    assert "**passed: compared with the baseline" in repository.text("summary.md")
     assert json.loads(repository.text("normdiag.sarif"))["runs"][0]["results"]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from normdiag.render.escape import escape_in_full, escape_text
 
 _PLAIN = re.compile(r"[\w.,:;()\[\]%+='\"×±√-]*")
+_COMMAND = re.compile(r"normdiag [a-z]")
 _BLOCK_MARK = re.compile(r"[+=-]+|\d+[.)]")
 """What would begin a list, a heading or a rule where it is the first word of a line."""
 
@@ -39,7 +40,7 @@ def escape_line(text: str) -> str:
 def escape_advice(text: str) -> str:
     """Return the same, with the command that `text` is or ends in as one piece, to be copied."""
     advice, see, command = text.rpartition("see: ")
-    if command.startswith("normdiag "):
+    if _COMMAND.match(command):
         return escape_words(advice + see) + format_code(command)
     return escape_words(text)
 

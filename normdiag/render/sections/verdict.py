@@ -32,7 +32,9 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     facts += [
         Fact(
             label="ignored",
-            lines=(f"{shorten_text(rule.selector)}: {shorten_text(rule.reason) or 'no reason'}",),
+            lines=(
+                f"{shorten_text(rule.selector)}: {shorten_text(rule.reason) or 'no reason given'}",
+            ),
         )
         for rule in check.ignored
     ]
