@@ -1,1 +1,1 @@
-"""Pure tensor mathematics; knows nothing of models."""
+"""Tensor mathematics, independent of models."""

@@ -1,7 +1,7 @@
-"""||A||_F^2, the sum of the squared singular values, from random products with A.
+"""Stochastic estimate of ||A||_F^2, the sum of the squared singular values.
 
 E ||A v||^2 = ||A||_F^2 for v ~ N(0, I) (Hutchinson 1990), so ||A||_F^2 / n is the mean squared
-singular value. One sample has the variance 2 sum s^4: flat spectra are cheap.
+singular value. One sample has the variance 2 sum s^4, so flat spectra need few samples.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from normdiag.numerics.operators import LinearOperator
 
 @dataclass(frozen=True, slots=True)
 class MonteCarloEstimate:
-    """A mean of random samples."""
+    """Mean of random samples."""
 
     value: float
     deviation: float

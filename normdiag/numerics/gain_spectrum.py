@@ -1,9 +1,9 @@
-"""What a norm's gain alone says of the singular values of its Jacobians: where each must lie.
+"""Intervals of a norm Jacobian's singular values that follow from the gain alone.
 
 Over `largest`^2, the eigenvalues of s^2 J J' for a gain with `zeros` zeros are H - n zeros and
 roots r_1 <= .. <= r_n, one in each [q_(k-1), q_k] with q_0 = 0. Without centring q_k are the
-squares p_k of the gains that are not zero. Centring takes a first rank-one term off, the same for
-every token, and q_k are what it leaves of p: roots of lam sum_i 1 / (p_i - lam) = zeros.
+squares p_k of the nonzero gains. Centring subtracts a rank-one term that is the same for every
+token; q_k are then the roots of lam sum_i 1 / (p_i - lam) = zeros.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from normdiag.numerics.secular_equation import Interval, Pole, SecularEquation
 
 _ZERO = 1e-60
-"""Gains this much smaller than the largest one count as zero: their squares would underflow."""
+"""Gains below this share of the largest count as zero: their squares would underflow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,26 +38,26 @@ class GainSpectrum:
 
     @property
     def root_count(self) -> int:
-        """n, how many roots there are besides the exact zeros."""
+        """n, the number of roots besides the exact zeros."""
         return self.features - (max(1, self.zeros) if self.is_centred else self.zeros)
 
     @property
     def radial_index(self) -> int:
-        """k of the radial value; 0 and less are exact zeros."""
+        """Index k of the radial value; 0 and below are exact zeros."""
         return (2 if self.is_centred else 1) - (self.features - self.root_count)
 
     @property
     def smallest_index(self) -> int:
-        """k of the smallest value that is not radial."""
+        """Index k of the smallest non-radial value."""
         return self.radial_index + 1
 
     @property
     def is_constant(self) -> bool:
-        """Whether |gamma| is the same for all features and not zero."""
+        """Whether |gamma| is equal for all features and not zero."""
         return self.zeros == 0 and bool((self.relative == 1).all())
 
     def find_roots(self, y: Tensor, delta: Tensor) -> dict[int, Tensor]:
-        """r_k, (N,), for each k of `intervals`.
+        """Compute r_k, (N,), for each k of `intervals`.
 
         Args:
             y: `reference(x)` over ||z||, without the zero gains, (N, H - zeros).
@@ -77,10 +77,10 @@ class GainSpectrum:
         return roots
 
     def reference_inputs(self, x: Tensor) -> Tensor:
-        """x (N, H) in ascending order of |gamma|, less what makes the smallest gain's part exact.
+        """Return x (N, H) in ascending order of |gamma|, shifted so that small gains do not cancel.
 
-        LayerNorm's values do not change when a constant is added to x. Taken from the feature of
-        the smallest gain, or as the mean over the zero gains, it leaves nothing to cancel there.
+        LayerNorm is invariant to a constant added to x. That constant is the feature of the
+        smallest gain, or the mean over the zero gains.
         """
         x = x.index_select(1, self.order)
         if self.is_centred:
@@ -91,7 +91,7 @@ class GainSpectrum:
 
 
 def compute_gain_spectrum(gain: Tensor, *, centred: bool) -> GainSpectrum:
-    """The spectrum of a gain (H,), of any floating dtype and on any device; signs do not matter."""
+    """Compute the spectrum of a gain (H,) of any floating dtype and device; signs are ignored."""
     size = gain.detach().to("cpu").to(torch.float64).abs()
     largest = float(size.amax())
     if not math.isfinite(largest):
@@ -118,7 +118,7 @@ def compute_gain_spectrum(gain: Tensor, *, centred: bool) -> GainSpectrum:
 
 
 def _find_poles(spectrum: GainSpectrum, gains: Tensor, wanted: set[int]) -> dict[int, Pole]:
-    """q_k for each wanted k; q_0 = 0."""
+    """Compute q_k for each wanted k; q_0 = 0."""
 
     def squared_gain(i: int) -> Pole:
         gain = gains[i - 1] if i else gains.new_zeros(())

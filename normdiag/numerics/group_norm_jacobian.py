@@ -1,4 +1,4 @@
-"""Singular values of the Jacobian of GroupNorm: LayerNorm's, group by group.
+"""Singular values of the Jacobian of GroupNorm: those of LayerNorm, group by group.
 
 A group of C/G channels over P positions is normalised as one LayerNorm of H = C/G * P features
 whose gain is each channel's, repeated over the positions (Wu and He 2018).
@@ -21,18 +21,18 @@ class GroupSpectrum:
 
     groups: int
     uniform_groups: Tensor
-    """The groups whose |gamma| is one number, so that one spectrum does for all of them, (A,)."""
+    """Indices of the groups of constant |gamma|, which share one spectrum, (A,)."""
     level: Tensor
-    """That number, (A,)."""
+    """|gamma| of those groups, (A,)."""
     unit_norm: NormSpectrum
-    """The norm of a group with gain 1."""
+    """Spectrum of a group with gain 1."""
     other_norms: dict[int, NormSpectrum]
 
     def singular_extremes(self, x: Tensor) -> SingularExtremes:
-        """The extremes of each group's Jacobian: fields of shape (N, G).
+        """Compute the extremes of each group's Jacobian: fields of shape (N, G).
 
         Args:
-            x: what GroupNorm takes, (N, C, positions ..), or (N, G, features).
+            x: inputs of GroupNorm, (N, C, positions ..), or (N, G, features).
 
         Raises:
             NormdiagError: x does not split into G groups of the prepared size.
@@ -47,16 +47,16 @@ class GroupSpectrum:
         group = torch.arange(self.groups).repeat(len(x))
         extremes = self.row_extremes(x.reshape(len(x) * self.groups, features), group)
 
-        def shaped(name: str) -> Tensor:
+        def reshape_field(name: str) -> Tensor:
             values: Tensor = getattr(extremes, name)
             return values.view(len(x), self.groups)
 
         return SingularExtremes(
-            **{field.name: shaped(field.name) for field in fields(SingularExtremes)}
+            **{field.name: reshape_field(field.name) for field in fields(SingularExtremes)}
         )
 
     def row_extremes(self, rows: Tensor, group: Tensor) -> SingularExtremes:
-        """The extremes of single groups: rows (R, features), group (R,) says which one each is."""
+        """Compute the extremes of single groups: rows (R, features) with group indices (R,)."""
         levels = torch.zeros(self.groups, dtype=torch.float64)
         levels[self.uniform_groups] = self.level
         level = levels[group]
@@ -85,7 +85,7 @@ def prepare_group_spectrum(
         gain: gamma, (C,), or None.
         channels: C.
         groups: G, a divisor of C.
-        positions: how many positions a group spans, 1 where there are none.
+        positions: number of positions in a group, 1 without positions.
         eps: what is added to the variance.
 
     Raises:
@@ -108,10 +108,12 @@ def prepare_group_spectrum(
     level = each[:, 0]
     is_uniform = (each == level[:, None]).all(1) & (level > 0)
 
-    def norm(values: Tensor) -> NormSpectrum:
+    def prepare_group(values: Tensor) -> NormSpectrum:
         spread = values.repeat_interleave(positions)
         return prepare_norm_spectrum(spread, kind="layernorm", features=size, eps=eps)
 
     uniform = is_uniform.nonzero().flatten()
-    others = {int(k): norm(each[k]) for k in (~is_uniform).nonzero().flatten()}
-    return GroupSpectrum(groups, uniform, level[uniform], norm(torch.ones_like(each[0])), others)
+    others = {int(k): prepare_group(each[k]) for k in (~is_uniform).nonzero().flatten()}
+    return GroupSpectrum(
+        groups, uniform, level[uniform], prepare_group(torch.ones_like(each[0])), others
+    )

@@ -1,4 +1,4 @@
-"""Which law the norm of the residual stream follows with depth, and how sure that is.
+"""Law of the residual stream's norm over depth, with its confidence.
 
 With y_l = log of the mean norm after add l = 0 .. n-1, each law is fitted by least squares:
 
@@ -9,8 +9,8 @@ With y_l = log of the mean norm after add l = 0 .. n-1, each law is fitted by le
 
 and they are compared by AICc = n log(RSS/n) + 2k + 2k(k+1)/(n-k-1), where k counts the variance of
 the noise (Hurvich and Tsai 1989). Akaike weights, exp(-AICc/2) normalised, are the confidence
-(Burnham and Anderson 2002). Residuals along depth are correlated, so that AICc is surer than it
-should be: that is why a law needs a lead, and why the stated error is widened.
+(Burnham and Anderson 2002). Residuals along depth are correlated, so AICc is overconfident: a law
+therefore needs a margin over the others, and the standard error is widened.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TOTAL = 2.0
 """The stream grows, or shrinks, where the fitted curve changes by this factor from end to end."""
 _LEAST_POINTS = 5
 _NOISE = 1e-6
-"""The least noise of a log norm: what float32 resolves. Laws that differ by less are alike."""
+"""Smallest noise of a log norm, the resolution of float32: laws that differ by less are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +50,21 @@ class LawFit:
     misfit: float
     """Root mean square of the residuals of the log norms."""
     total: float
-    """By which factor the fitted curve changes from the first add to the last."""
+    """Factor by which the fitted curve changes from the first add to the last."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthLaw:
-    """The verdict on one stack."""
+    """The selected law of one stack."""
 
     law: Law | Literal["undecided"]
     rate: float | None
-    """In the law's own unit; None for constant and undecided."""
+    """In the unit of the law; None for constant and undecided."""
     rate_error: float | None
     confidence: float | None
     """Akaike weight of the law among those tried; None for undecided."""
     runner_up: Law | None
-    """The second best law; of an undecided stack the best one."""
+    """The second best law; for an undecided stack the best one."""
     fits: tuple[LawFit, ...]
     """The laws tried, best first; none with fewer than 5 adds."""
 
@@ -109,7 +109,7 @@ def fit_growth_law(norms: Numbers) -> GrowthLaw:
 
 
 def _select_law(fits: list[LawFit]) -> LawFit | None:
-    """The law that holds, from all laws, best first."""
+    """Select the law from all fits, best first; None where undecided."""
     constant = next(f for f in fits if f.law == "constant")
     growing = [f for f in fits if f is not constant]
     grows = abs(math.log(growing[0].total)) >= math.log(TOTAL)
@@ -120,10 +120,10 @@ def _select_law(fits: list[LawFit]) -> LawFit | None:
 
 
 def _drop_equivalent_power(fits: list[LawFit]) -> list[LawFit]:
-    """Best first, less a power law that says what the additive one says.
+    """Sort the fits, best first, without a power law that equals the additive one.
 
-    With b = 1 they are one curve, (l + 1)^(1/2). An exponent that cannot be told from 1/2 is the
-    additive law, which has a cause: writes that are independent of what is there.
+    With b = 1 both are (l + 1)^(1/2). An exponent that does not differ significantly from 1/2
+    counts as the additive law, which has a mechanism: updates independent of the stream.
     """
     law = {f.law: f for f in fits}
     power, additive = law["power"], law["additive"]
@@ -171,21 +171,21 @@ def _fit_power(y: Numbers) -> LawFit:
 
 
 def _fit_additive(y: Numbers) -> LawFit:
-    """Least squares over log b: a grid for the valley, golden sections to the bottom of it."""
+    """Fit by least squares over log b: grid search, then golden sections."""
     depth = np.arange(len(y), dtype=np.float64)
 
-    def residual(log_b: float) -> Numbers:
+    def residuals_at(log_b: float) -> Numbers:
         return _subtract_mean(y - 0.5 * np.log1p(math.exp(log_b) * depth))
 
-    def cost(log_b: float) -> float:
-        return float(np.square(residual(log_b)).sum())
+    def square_sum_at(log_b: float) -> float:
+        return float(np.square(residuals_at(log_b)).sum())
 
     grid = np.linspace(math.log(1e-6), math.log(1e8), 161)
     curves = y - 0.5 * np.log1p(np.exp(grid)[:, None] * depth)
     valley = int(curves.var(axis=1).argmin())
     ends = max(valley - 1, 0), min(valley + 1, len(grid) - 1)
-    log_b = _golden_section_minimum(cost, float(grid[ends[0]]), float(grid[ends[1]]))
-    b, left = math.exp(log_b), residual(log_b)
+    log_b = _golden_section_minimum(square_sum_at, float(grid[ends[0]]), float(grid[ends[1]]))
+    b, left = math.exp(log_b), residuals_at(log_b)
     slope = 0.5 * depth / (1 + b * depth)
     error = _standard_error(_subtract_mean(slope), left)
     return LawFit(
@@ -199,7 +199,7 @@ def _fit_additive(y: Numbers) -> LawFit:
 
 
 def _golden_section_minimum(cost: Callable[[float], float], low: float, high: float) -> float:
-    """The minimum of a function with one valley in [low, high] (Kiefer 1953)."""
+    """Find the minimum of a unimodal function in [low, high] (Kiefer 1953)."""
     ratio = (math.sqrt(5) - 1) / 2
     left, right = high - ratio * (high - low), low + ratio * (high - low)
     at_left, at_right = cost(left), cost(right)
@@ -216,7 +216,7 @@ def _golden_section_minimum(cost: Callable[[float], float], low: float, high: fl
 
 
 def _fit_line(x: Numbers, y: Numbers) -> tuple[float, float, Numbers]:
-    """Slope, its standard error and the residuals of the least-squares line."""
+    """Return slope, standard error and residuals of the least-squares line."""
     x = _subtract_mean(x)
     slope = float(x @ y / (x @ x))
     residual = _subtract_mean(y) - slope * x
@@ -233,7 +233,7 @@ def _root_mean_square(residual: Numbers) -> float:
 
 
 def _standard_error(x: Numbers, residual: Numbers) -> float:
-    """Of the coefficient of x (centred), as if residuals were a first-order autoregression."""
+    """Standard error of the coefficient of x (centred), for AR(1) residuals."""
     noise = max(float(residual @ residual) / (len(residual) - 2), _NOISE**2)
     square = float(residual @ residual)
     correlation = float(residual[1:] @ residual[:-1]) / square if square > 0 else 0.0
@@ -247,7 +247,7 @@ def _residual_aicc(residual: Numbers, parameters: int) -> float:
 
 
 def compute_aicc(square_sum: float, points: int, parameters: int) -> float:
-    """Of a fit that leaves this sum of squares; the variance of the noise is a parameter."""
+    """AICc of a fit with this residual sum of squares; the noise variance is a parameter."""
     n, k = points, parameters
     if n <= k + 1:
         return math.inf

@@ -1,10 +1,10 @@
-"""Parts of the depth in which a stream grows by one factor each, where no one law holds.
+"""Phases of depth with one growth factor each, where no single law holds.
 
-Many language models have them: GPT-2 XL grows by 1.045 per layer from layer 5 to 41, and otherwise
-before and behind (Heimersheim and Turner 2023); elsewhere one write doubles the stream. The log
-norms are split into runs of adds with a least-squares line in each; for each number of runs the
-best split is found exactly, by dynamic programming (Bellman 1961). A further run is taken while
-those so far are off by `MISFIT` and AICc falls by `MARGIN`.
+Many language models have them: GPT-2 XL grows by 1.045 per layer from layer 5 to 41, and
+differently before and after (Heimersheim and Turner 2023); in others one update doubles the stream.
+The log norms are split into runs of adds with a least-squares line in each; for each number of runs
+the best split is computed exactly, by dynamic programming (Bellman 1961). A run is added while the
+misfit is at least `MISFIT` and AICc decreases by `MARGIN`.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ from normdiag.numerics.growth_law import GrowthLaw, compute_aicc
 Numbers = npt.NDArray[np.float64]
 
 MISFIT = 0.05
-"""What is off by less than 5 %, as a root mean square, is described well enough."""
+"""Root-mean-square residual of the log norms below which a fit is good enough, 5 %."""
 MARGIN = 10.0
-"""More than what tells two laws apart: residuals along depth come in waves that a split follows."""
+"""Larger than the margin between laws, since splits fit the correlated residuals along depth."""
 SHORTEST = 3
-"""Adds that a phase has at least; the first may be shorter, since what a stream starts from is
-often much smaller than the first write."""
+"""Smallest number of adds in a phase; the first may be shorter, since the start of a stream is
+often much smaller than the first update."""
 MOST = 5
-"""Phases that a stack has at most."""
+"""Largest number of phases."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthPhase:
-    """A run of adds that grows by one factor."""
+    """A run of adds with one growth factor."""
 
     first: int
     last: int
-    """The adds where it begins and ends, that one included."""
+    """The first and the last add, inclusive."""
     factor: float
     """Per add."""
     step: float | None
-    """By which factor the fitted curve changes at `first`; None where the stack begins."""
+    """Factor by which the fitted curve jumps at `first`; None at the start of the stack."""
 
 
 def find_growth_phases(norms: Numbers, law: GrowthLaw) -> tuple[GrowthPhase, ...]:
-    """The phases of norms (n,), one per add in the order of depth; none where the law does.
+    """Find the phases of norms (n,), one per add in order of depth; none where the law fits.
 
     Args:
         norms: positive and finite.
-        law: what `growth_law.fit` says of them.
+        law: result of `fit_growth_law` for the same norms.
     """
     if not law.fits or law.fits[0].misfit < MISFIT:
         return ()
@@ -87,7 +87,7 @@ def _fit_segment(y: Numbers) -> tuple[float, float]:
 
 
 def _find_best_splits(y: Numbers) -> list[tuple[list[int], float]]:
-    """For 1, 2, .. `MOST` runs: where they start, and the sum of squares that is left."""
+    """For 1, 2, .. `MOST` runs, return their starts and the residual sum of squares."""
     n = len(y)
     cost = _segment_costs(y)
     least, before = cost[0], [np.zeros(n + 1, dtype=int)]
@@ -104,20 +104,20 @@ def _find_best_splits(y: Numbers) -> list[tuple[list[int], float]]:
 
 
 def _segment_costs(y: Numbers) -> Numbers:
-    """[i, j]: the squares that a line through y[i:j] leaves; inf where that is no run, (n, n+1)."""
+    """Residual sum of squares [i, j] of a line through y[i:j], (n, n+1); inf for invalid runs."""
     n, x = len(y), np.arange(len(y), dtype=np.float64)
 
-    def sums(values: Numbers) -> Numbers:
+    def segment_sums(values: Numbers) -> Numbers:
         total = np.concatenate([[0.0], np.cumsum(values)])
         return np.asarray(total[None, :] - total[:-1, None], dtype=np.float64)
 
     z = y - y.mean()
-    count = sums(np.ones(n))
+    count = segment_sums(np.ones(n))
     is_run = (count >= SHORTEST) | ((count >= 1) & (x[:, None] == 0))
     count = np.where(is_run, count, 1.0)
-    of_x, of_z = sums(x), sums(z)
-    xx = sums(x * x) - of_x**2 / count
-    xz = sums(x * z) - of_x * of_z / count
-    zz = sums(z * z) - of_z**2 / count
+    of_x, of_z = segment_sums(x), segment_sums(z)
+    xx = segment_sums(x * x) - of_x**2 / count
+    xz = segment_sums(x * z) - of_x * of_z / count
+    zz = segment_sums(z * z) - of_z**2 / count
     left = zz - np.divide(xz**2, xx, out=np.zeros_like(xz), where=xx > 0.1)
     return np.where(is_run, left.clip(min=0.0), np.inf)

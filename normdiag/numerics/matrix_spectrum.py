@@ -1,4 +1,4 @@
-"""What the singular values s_1 >= .. >= s_n of a square matrix say, some zeros left out."""
+"""Summary of the singular values s_1 >= .. >= s_n of a square matrix."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import torch
 from torch import Tensor
 
 _SQUARED = 1e-4
-"""A singular value this small, relative to the largest, keeps 8 digits of 16 when squared."""
+"""Ratio to the largest singular value at which squaring keeps 8 of 16 digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixSpectrum:
-    """The numbers of one matrix."""
+    """Singular-value summary of one matrix."""
 
     sigma_max: float
     sigma_min: float
-    """The smallest that is not left out."""
+    """The smallest that is not skipped."""
     mean_square: float
     """||A||_F^2 / n, over all n."""
     effective_rank: float
@@ -26,9 +26,9 @@ class MatrixSpectrum:
 
 
 def compute_matrix_spectrum(matrix: Tensor, zeros: int = 0) -> MatrixSpectrum:
-    """Of a finite square matrix, by a dense decomposition in float64.
+    """Compute the spectrum of a finite square matrix by a dense decomposition in float64.
 
-    The `zeros` smallest singular values are left out of sigma_min.
+    sigma_min skips the `zeros` smallest singular values.
     """
     values = _singular_values(matrix.double(), zeros)
     nonzero = values[: max(1, len(values) - zeros)]
@@ -43,7 +43,7 @@ def compute_matrix_spectrum(matrix: Tensor, zeros: int = 0) -> MatrixSpectrum:
 
 
 def _singular_values(matrix: Tensor, zeros: int) -> Tensor:
-    """Largest first. From A'A, at half the cost, unless squaring took digits of the small ones."""
+    """Singular values, largest first; from A'A at half the cost unless that loses digits."""
     squares: Tensor = torch.linalg.eigvalsh(matrix.T @ matrix).flip(0).clamp(min=0)
     values = squares.sqrt()
     if values[max(0, len(values) - 1 - zeros)] > _SQUARED * values[0]:

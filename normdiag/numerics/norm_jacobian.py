@@ -1,4 +1,4 @@
-"""Singular values of the Jacobian of LayerNorm and RMSNorm, exact, in O(H) per token.
+"""Exact singular values of the Jacobian of LayerNorm and RMSNorm, in O(H) per token.
 
 For one token x with H features, gain gamma and epsilon eps:
 
@@ -6,8 +6,8 @@ For one token x with H features, gain gamma and epsilon eps:
     J = diag(gamma) / s (I - u u' - c zh zh')      u = 1/sqrt(H) (LayerNorm only), zh = z/||z||
     c = m2 / (m2 + eps),  1 - c = eps / s^2
 
-so s^2 J J' is diag(gamma^2) less a term of rank two (LayerNorm) or one (RMSNorm), and its
-eigenvalues solve the secular equation of `secular.py` with delta = (1-c)^2 / (c (2-c)). (Xiong et
+so s^2 J J' is diag(gamma^2) minus a term of rank two (LayerNorm) or one (RMSNorm), and its
+eigenvalues solve the equation of `secular_equation.py` with delta = (1-c)^2 / (c (2-c)). (Xiong et
 al. 2020, appendix D, is the case gamma = 1, eps = 0.) What depends on gamma alone is solved once
 per norm; a token then costs one scalar equation per singular value.
 """
@@ -29,14 +29,14 @@ from normdiag.numerics.standardised_inputs import standardise_inputs
 
 NormKind = Literal["layernorm", "rmsnorm"]
 _BATCH = 16 * GRAIN
-"""Elements of x whose scalar equations are stepped together."""
+"""Elements of x whose scalar equations are solved together."""
 _FREE = 2.0**60
-"""A delta beyond which the token's term moves no eigenvalue by an ulp: no variance beside eps."""
+"""A delta beyond which the token's term moves no eigenvalue by an ulp: variance << eps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingularExtremes:
-    """One number per token, float64, of its Jacobian's singular values s_1 >= .. >= s_H.
+    """Extremes of the singular values s_1 >= .. >= s_H of each token's Jacobian, float64.
 
     NaN where a value does not exist (too few features), where x or gamma is not finite, and where
     the norm itself is 0/0 (no variance and no epsilon).
@@ -45,19 +45,19 @@ class SingularExtremes:
     sigma_max: Tensor
     """s_1."""
     sigma_min: Tensor
-    """s_(H-2) for LayerNorm, s_(H-1) for RMSNorm: without the directions that a norm removes."""
+    """s_(H-2) for LayerNorm, s_(H-1) for RMSNorm: excludes the directions that the norm removes."""
     kappa: Tensor
     """sigma_max / sigma_min; inf where sigma_min is 0."""
     radial: Tensor
-    """The next value below sigma_min: eps / s^3 times |gamma| where that is constant."""
+    """The next value below sigma_min; eps |gamma| / s^3 where |gamma| is constant."""
     rank: Tensor
-    """How many singular values are not exactly 0."""
+    """Number of singular values that are not exactly 0."""
     frobenius: Tensor
     """sqrt(sum_k s_k^2)."""
 
     @staticmethod
     def concatenate_tokens(parts: Sequence[SingularExtremes]) -> SingularExtremes:
-        """The tokens of all parts, in order."""
+        """Concatenate the tokens of all parts, in order."""
         names = [f.name for f in fields(SingularExtremes)]
         return SingularExtremes(
             **{n: torch.cat([getattr(part, n) for part in parts]) for n in names}
@@ -66,13 +66,13 @@ class SingularExtremes:
 
 @dataclass(frozen=True, slots=True)
 class NormSpectrum:
-    """One norm, ready to give the extreme singular values of its Jacobian at any token."""
+    """One norm, prepared to compute the extreme singular values of its Jacobian at any token."""
 
     eps: float
     gain: GainSpectrum
 
     def singular_extremes(self, x: Tensor) -> SingularExtremes:
-        """The extremes of the Jacobian at each token.
+        """Compute the extremes of the Jacobian at each token.
 
         Args:
             x: the norm's inputs, (N, H), of any floating dtype and on any device.
@@ -139,7 +139,7 @@ class NormSpectrum:
 
 @dataclass(frozen=True, slots=True)
 class _TokenTerms:
-    """What the secular equation needs of N tokens; the gain is in units of its largest element."""
+    """Terms of the secular equation of N tokens, with the gain in units of its largest element."""
 
     scale: Tensor
     eps_share: Tensor
@@ -151,7 +151,7 @@ class _TokenTerms:
 
 @dataclass(frozen=True, slots=True)
 class _ScaledExtremes:
-    """In units of max|gamma| / s."""
+    """Extremes in units of max|gamma| / s."""
 
     sigma_max: Tensor
     sigma_min: Tensor
@@ -162,13 +162,13 @@ class _ScaledExtremes:
 def prepare_norm_spectrum(
     gain: Tensor | None, *, kind: NormKind, features: int, eps: float
 ) -> NormSpectrum:
-    """Solve what depends on the gain alone, once per norm.
+    """Solve the part that depends on the gain alone, once per norm.
 
     Args:
-        gain: gamma as it acts (1 + w where a norm is built so), (H,), or None for a norm without.
-        kind: LayerNorm takes the mean off, RMSNorm does not.
+        gain: effective gamma (1 + w in some norms), (H,), or None for a norm without gain.
+        kind: LayerNorm subtracts the mean, RMSNorm does not.
         features: H.
-        eps: what is added to the mean square.
+        eps: added to the mean square.
 
     Raises:
         NormdiagError: the gain does not have H numbers, or eps is negative or not finite.
@@ -186,7 +186,7 @@ def prepare_norm_spectrum(
 
 
 def _extremes_for_constant_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _ScaledExtremes:
-    """The closed form: 1 on every kept direction, 1-c on the radial one, 0 on the mean."""
+    """Closed form: 1 on every kept direction, 1-c on the radial one, 0 on the mean."""
     one = torch.ones_like(tokens.scale)
     radial = tokens.eps_share if gain.root_count else torch.zeros_like(one)
     rank = gain.root_count - (radial == 0).to(radial.dtype) if gain.root_count else radial
@@ -194,23 +194,26 @@ def _extremes_for_constant_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _Sca
 
 
 def _extremes_for_any_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _ScaledExtremes:
-    """The roots of the secular equation; those with k < 1 are exact zeros."""
+    """Roots of the secular equation; those with k < 1 are exact zeros."""
     delta = tokens.delta
     free = ~(delta < _FREE)
     roots = gain.find_roots(tokens.y, torch.where(free, 1.0, delta))
     zero = torch.zeros_like(delta)
 
-    def sigma(k: int) -> Tensor:
+    def singular_value(k: int) -> Tensor:
         if k not in gain.intervals:
             return zero
         return torch.where(free, gain.intervals[k].high.value, roots[k]).sqrt()
 
     rank = gain.root_count - (delta == 0).to(delta.dtype) if gain.root_count else zero
     return _ScaledExtremes(
-        sigma(gain.root_count), sigma(gain.smallest_index), sigma(gain.radial_index), rank
+        singular_value(gain.root_count),
+        singular_value(gain.smallest_index),
+        singular_value(gain.radial_index),
+        rank,
     )
 
 
 def _singular_ratio(largest: Tensor, smallest: Tensor) -> Tensor:
-    """largest / smallest; inf where smallest is 0, whatever largest is."""
+    """Return largest / smallest; inf where smallest is 0."""
     return torch.where(smallest == 0, math.inf, largest / smallest)

@@ -1,4 +1,4 @@
-"""A linear map known by what it does to a vector, forwards and backwards."""
+"""Linear operators given by their products with a vector and the transposed products."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, slots=True)
 class LinearOperator:
-    """A, rows x columns, of which only A v and A' w are known. Vectors are flat."""
+    """A, rows x columns, given by the products A v and A' w with flat vectors."""
 
     rows: int
     columns: int
@@ -31,7 +31,7 @@ class LinearOperator:
 
 
 def matrix_operator(values: Tensor) -> LinearOperator:
-    """A matrix that is held as one."""
+    """Wrap a dense matrix."""
     rows, columns = values.shape
     return LinearOperator(
         rows,

@@ -1,4 +1,4 @@
-"""Roots of increasing functions between two poles, many at once: rational steps in a bracket."""
+"""Roots of many increasing functions between two poles each: rational steps within brackets."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 _CLOSE = 1e-8
-"""Steps converge quadratically: after a relative step this small the error is below rounding."""
+"""Convergence is quadratic: after a relative step this small the error is below rounding."""
 _ULP = 2.0**-54
 
 
 @dataclass(slots=True)
 class RootBrackets:
-    """The rows still to be solved. All lengths are measured from `origin`, one end of the interval.
+    """Unsolved rows, with all lengths measured from `origin`, one end of the interval.
 
-    So a root that nearly coincides with a pole keeps its distance from it to full precision.
+    A root that nearly coincides with a pole so keeps its distance from it to full precision.
     """
 
     row: Tensor
@@ -24,17 +24,17 @@ class RootBrackets:
     low: Tensor
     high: Tensor
     tau: Tensor
-    """Where F is looked at next: lam - origin."""
+    """lam - origin at the next evaluation of F."""
     lower: Tensor
     """F < 0 here."""
     upper: Tensor
     """F >= 0 here."""
     first: Tensor
-    """F has a pole at the high end only."""
+    """Whether F has a pole at the high end only."""
     last: Tensor
-    """`exact` belongs to the high end."""
+    """Whether `exact` belongs to the high end."""
     exact: Tensor
-    """The true weight of one end's pole."""
+    """The exact weight of the pole at one end."""
     converged: Tensor
 
     @classmethod
@@ -48,7 +48,7 @@ class RootBrackets:
         last: Tensor,
         exact: Tensor,
     ) -> RootBrackets:
-        """The whole of each interval, measured from its low end."""
+        """Create brackets of whole intervals, measured from their low ends."""
         zero = torch.zeros_like(width)
         return cls(
             row=torch.arange(len(width)),
@@ -65,17 +65,17 @@ class RootBrackets:
         )
 
     def measure_from_nearer(self, upper_half: Tensor, high: Tensor) -> None:
-        """Move the origin to `high`, the value of the high end, where the root is nearer to it."""
+        """Move the origin to `high`, the value at the high end, where the root is nearer to it."""
         shift = torch.where(upper_half, self.high, 0.0)
         self.origin = torch.where(upper_half, high, self.origin)
         for name in ("low", "high", "tau", "lower", "upper"):
             setattr(self, name, getattr(self, name) - shift)
 
     def advance_step(self, f: Tensor, slope: Tensor) -> None:
-        """One safeguarded step of the fixed-weight iteration (Li 1993, LAPACK working note 89).
+        """Take one safeguarded step of the fixed-weight iteration (Li 1993, LAPACK note 89).
 
-        F is replaced by c + A / (low - lam) + B / (high - lam): one weight is the true one, the
-        other and c match F and its slope. Where that leaves the bracket, the bracket is halved.
+        F is replaced by c + A / (low - lam) + B / (high - lam) with one exact weight; the other
+        and c match F and its slope. A step that leaves the bracket is replaced by bisection.
         """
         self.lower = torch.where(f < 0, self.tau, self.lower)
         self.upper = torch.where(f < 0, self.upper, self.tau)
@@ -102,7 +102,7 @@ class RootBrackets:
         self.converged = self.converged | reached
 
     def _bracket_midpoint(self) -> Tensor:
-        """The middle of the bracket; on a logarithmic scale while its ends are far from alike."""
+        """Midpoint of the bracket, geometric while its ends differ by a large factor."""
         mirrored = self.low < 0
         near = torch.where(mirrored, -self.upper, self.lower)
         far = torch.where(mirrored, -self.lower, self.upper)
@@ -111,7 +111,7 @@ class RootBrackets:
         return torch.where(mirrored, -middle, middle)
 
     def select_unconverged(self) -> RootBrackets:
-        """The rows that are not done."""
+        """Return the rows that have not converged."""
         rows = (~self.converged).nonzero().flatten()
         values = {f.name: getattr(self, f.name).index_select(0, rows) for f in fields(self)}
         return RootBrackets(**values)

@@ -1,6 +1,6 @@
-"""Chosen eigenvalues of diag(p) less a rank-one or rank-two term, for many such terms at once.
+"""Selected eigenvalues of diag(p) minus a rank-one or rank-two term, for many terms at once.
 
-The Jacobian of a norm is a diagonal matrix less a projection, so its squared singular values are
+The Jacobian of a norm is a diagonal matrix minus a projection, so its squared singular values are
 roots of a scalar *secular equation* that costs O(n) to evaluate (Golub 1973; Bunch, Nielsen and
 Sorensen 1978). With 0 < p_1 <= .. <= p_n and one row of numbers y per token:
 
@@ -10,8 +10,8 @@ Sorensen 1978). With 0 < p_1 <= .. <= p_n and one row of numbers y per token:
 
 `zeros` counts further diagonal elements that are exactly 0; their weight is part of `delta`.
 Between two neighbouring poles F increases, from -inf to +inf unless a pole carries no weight.
-The sum of squares is what keeps the rank-two form exact near lam = p_i, where F has no pole but
-the textbook difference K_zz - K_uz^2 / K_uu cancels.
+The sum of squares keeps the rank-two form exact near lam = p_i, where F has no pole but the
+textbook difference K_zz - K_uz^2 / K_uu cancels.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from torch import Tensor
 from normdiag.numerics.root_brackets import RootBrackets
 
 GRAIN = 32768
-"""Temporaries stay below torch's parallel grain: they live in the cache and start no threads.
+"""Temporaries stay below torch's parallel grain: they fit into the cache and start no threads.
 (`index_select` and `index_copy_` for the same reason: indexing with a tensor always does.)"""
 _MAX_STEPS = 150
 _NUDGE = 1.0 - 2.0**-20
 _MIDDLE = 0.49
-"""Not a half, so that evenly spaced gains do not put the first guess on a removable point."""
+"""Not 0.5, so that evenly spaced gains do not put the first guess on a removable singularity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class Pole:
     offsets: Tensor
 
     def shift_by(self, by: float) -> Pole:
-        """The point q + by. The offsets stay accurate while q is the p_i closest to it."""
+        """Return the point q + by; offsets stay accurate while q is the closest p_i."""
         return Pole(self.value + by, self.offsets - by)
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Two neighbouring poles around one root; `low` of the `first` interval is 0 and no pole."""
+    """Two neighbouring poles around one root; `low` of the first interval is 0, not a pole."""
 
     low: Pole
     high: Pole
@@ -56,7 +56,7 @@ class Interval:
 
     @property
     def width(self) -> float:
-        """high - low, through the p_i that sees both best: the two values may nearly cancel."""
+        """high - low, computed through the nearest p_i, since the two values may nearly cancel."""
         low, high = self.low.offsets, self.high.offsets
         nearest = int((low.abs() + high.abs()).argmin())
         return float(low[nearest] - high[nearest])
@@ -64,7 +64,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Roots as seen from the nearer end of their interval: lam = origin + distance, (I, N)."""
+    """Roots relative to the nearer end of their interval: lam = origin + distance, (I, N)."""
 
     from_high: Tensor
     origin: Tensor
@@ -72,7 +72,7 @@ class Roots:
 
     @property
     def value(self) -> Tensor:
-        """The roots lam."""
+        """The roots lam, (I, N)."""
         return self.origin + self.distance
 
 
@@ -88,7 +88,7 @@ class SecularEquation:
     """(N,), finite, 0 or more."""
 
     def find_roots(self, intervals: Sequence[Interval]) -> Roots:
-        """The root in each interval, none of width 0, for each token, (I, N).
+        """Find the root in each interval, none of width 0, for each token, (I, N).
 
         The error is a few ulp of the distance from the nearer end of the interval.
         """
@@ -106,7 +106,7 @@ class SecularEquation:
         return Roots(from_high, origin, distance.view(shape))
 
     def pole_residue(self, pole: Pole) -> Tensor:
-        """The weight (N,) of 1 / (pole - lam) in the partial fractions of F / lam."""
+        """Weight (N,) of 1 / (pole - lam) in the partial fractions of F / lam."""
         members = (pole.offsets == 0).nonzero().flatten()
         if len(members):
             parts = [part.index_select(1, members) for part in self._token_chunks()]
@@ -127,24 +127,24 @@ class SecularEquation:
         return torch.split(self.y, max(1, GRAIN // self.y.shape[1]))
 
     def _guess_roots(self, intervals: Sequence[Interval]) -> tuple[RootBrackets, Tensor]:
-        """Which half of its interval each root is in, and a first guess from the middle of it."""
+        """Choose the half interval of each root, and a first guess from the midpoint."""
         tokens = len(self.y)
 
-        def spread(values: Sequence[float]) -> Tensor:
+        def repeat_per_token(values: Sequence[float]) -> Tensor:
             return self.y.new_tensor(values).repeat_interleave(tokens)
 
-        width = spread([i.width for i in intervals])
+        width = repeat_per_token([i.width for i in intervals])
         rows = RootBrackets.from_intervals(
-            origin=spread([i.low.value for i in intervals]),
+            origin=repeat_per_token([i.low.value for i in intervals]),
             width=width,
             tau=_MIDDLE * width,
-            first=spread([i.is_first for i in intervals]) > 0,
-            last=spread([i.is_last and not i.is_first for i in intervals]) > 0,
+            first=repeat_per_token([i.is_first for i in intervals]) > 0,
+            last=repeat_per_token([i.is_last and not i.is_first for i in intervals]) > 0,
             exact=torch.cat([self._exact_weight(i) for i in intervals]),
         )
         ends = torch.stack([end.offsets for i in intervals for end in (i.low, i.high)])
         f, slope = self._evaluate_function(rows, ends)
-        rows.measure_from_nearer(f < 0, spread([i.high.value for i in intervals]))
+        rows.measure_from_nearer(f < 0, repeat_per_token([i.high.value for i in intervals]))
         middle = rows.tau
         rows.advance_step(f, slope)
         # S = (F + delta) / lam at most doubles from 0 to the middle of the first interval, so this
@@ -156,14 +156,14 @@ class SecularEquation:
         return rows, ends
 
     def _exact_weight(self, interval: Interval) -> Tensor:
-        """pole * residue of the pole that is alone on its side of the root."""
+        """pole * residue of the only pole on its side of the root."""
         if interval.is_first:
             return torch.zeros_like(self.delta)
         end = interval.high if interval.is_last else interval.low
         return end.value * self.pole_residue(end)
 
     def _evaluate_function(self, rows: RootBrackets, ends: Tensor) -> tuple[Tensor, Tensor]:
-        """F and dF/dlam, (R,), off the removable points where the sum of squares is inf - inf."""
+        """Evaluate F and dF/dlam, (R,), away from removable singularities (inf - inf)."""
         f, slope = self._evaluate_sums(rows, ends)
         for _ in range(3):
             finite = f.isfinite() & slope.isfinite()

@@ -1,10 +1,10 @@
-"""The largest and smallest singular value of a linear map, from products with it alone.
+"""The largest and smallest singular value of a linear operator from matrix-vector products.
 
 Golub-Kahan-Lanczos bidiagonalisation (Golub and Kahan 1965) with every vector orthogonalised twice
 against all earlier ones: after k steps A V = U B with B (k, k) upper bidiagonal. The singular
 values of B lie inside the range of A's, so its largest is a lower bound of sigma_max and its
-smallest an upper bound of sigma_min. The large end is found in some ten steps; the small end may
-need as many steps as A has columns.
+smallest an upper bound of sigma_min. sigma_max converges in about ten steps; sigma_min may need as
+many steps as A has columns.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from torch import Tensor
 from normdiag.numerics.operators import LinearOperator
 
 RISK = 1e-6
-"""The chance over starting vectors that sigma_max is larger than its stated error allows."""
+"""Probability over starting vectors that sigma_max exceeds its error bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class SingularRange:
-    """Both ends of the singular values of one map, min(rows, columns) of them."""
+    """Range of the min(rows, columns) singular values of one operator."""
 
     sigma_max: float
-    """Not above the true one."""
+    """A lower bound."""
     sigma_max_error: float
-    """The true one is at most this much larger, but for a chance of `RISK`."""
+    """The true value exceeds `sigma_max` by more than this with probability `RISK` at most."""
     sigma_min: float
-    """Not below the true one."""
+    """An upper bound."""
     is_exact: bool
-    """Whether the whole space was reached, so that both are exact up to rounding."""
+    """Whether the Krylov space is complete, so that both are exact up to rounding."""
     steps: int
 
 
@@ -45,14 +45,14 @@ def find_singular_range(
     seed: int = 0,
     zeros: int = 0,
 ) -> SingularRange:
-    """Iterate until sigma_max is known to `tolerance`, relative to itself, or for `steps` steps.
+    """Iterate until the relative error of sigma_max is below `tolerance`, or for `steps` steps.
 
     Args:
         operator: costs one product with A and one with A' per step.
-        steps: at most so many; no more than min(rows, columns) are ever taken.
-        tolerance: 0 takes all steps, for the sake of sigma_min.
+        steps: at most this many, and at most min(rows, columns).
+        tolerance: 0 takes all steps, to converge sigma_min.
         seed: of the random starting vector.
-        zeros: how many of the smallest singular values sigma_min leaves out. The k-th smallest of
+        zeros: number of the smallest singular values that sigma_min skips. The k-th smallest of
             B is never below the k-th smallest of A, so it stays an upper bound.
     """
     if operator.rows < operator.columns:  # its null space is not among the min(rows, columns)
@@ -80,7 +80,7 @@ class _Bidiagonalisation:
         self._betas: list[float] = []
 
     def extend_basis(self) -> None:
-        """One step; not to be taken once the space is exhausted."""
+        """Take one step; invalid once the space is complete."""
         k = len(self._alphas)
         self._right[k] = self._next / self._length
         u = _orthogonalise(self._operator.matvec(self._right[k]), self._left[:k])
@@ -93,7 +93,7 @@ class _Bidiagonalisation:
             self._length = self._betas[k] = float(self._next.norm())
 
     def singular_range(self, zeros: int) -> SingularRange:
-        """What the steps so far say."""
+        """Compute the range from the steps so far."""
         alphas = torch.tensor(self._alphas, dtype=torch.float64)
         betas = torch.tensor(self._betas, dtype=torch.float64)
         ritz = torch.linalg.svdvals(torch.diag(alphas) + torch.diag(betas[:-1], 1))
@@ -112,12 +112,12 @@ class _Bidiagonalisation:
 
     @property
     def _rounding_level(self) -> float:
-        """The size of what is 0 but for rounding."""
+        """Magnitude below which a value is 0 up to rounding."""
         precision = torch.finfo(self._operator.dtype).eps
         return 4 * precision * math.sqrt(self._operator.columns) * max(*self._alphas, *self._betas)
 
     def _upper_excess(self, ritz: Tensor, log_off_diagonal: Tensor) -> float:
-        """How far above the largest Ritz value sigma_max can be (Hochstenbach 2013).
+        """Bound on sigma_max minus the largest Ritz value (Hochstenbach 2013).
 
         The vector that leads out of the space is p(A'A) v_1, with p the polynomial whose roots are
         the squared Ritz values, and has length 1. So |p(sigma_max^2)| is at most 1 / |f|, f the
@@ -141,7 +141,7 @@ class _Bidiagonalisation:
 
 
 def _orthogonalise(vector: Tensor, basis: Tensor) -> Tensor:
-    """What of `vector` is orthogonal to the rows of `basis`; once is not enough in rounding."""
+    """Orthogonalise `vector` against the rows of `basis`, twice because of rounding."""
     vector = vector.detach()
     for _ in range(2):
         vector = vector - basis.T @ (basis @ vector)

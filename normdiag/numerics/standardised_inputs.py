@@ -1,4 +1,4 @@
-"""The standardised input of a norm, and epsilon's share in it, without overflow or cancellation."""
+"""Standardised norm inputs and the share of epsilon, without overflow or cancellation."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _TINY = 1e-290
 
 @dataclass(frozen=True, slots=True)
 class StandardisedInputs:
-    """N tokens of H features, float64 on the CPU; what does not exist is NaN in `scale`.
+    """N tokens of H features, float64 on the CPU; undefined tokens are NaN in `scale`.
 
     With z = x - mean(x) (centred) or x, and m2 = mean(z^2).
     """
 
     is_centred: bool
     x: Tensor
-    """x over a power of two, (N, H), so that differences between features are those of x."""
+    """x over a power of two, (N, H), which keeps differences between features exact."""
     length: Tensor
     """||z|| over the same power of two, (N,); 1 where z is 0."""
     unit: Tensor
@@ -34,7 +34,7 @@ class StandardisedInputs:
 
     @property
     def radial_suppression(self) -> Tensor:
-        """delta = (1-c)^2 / (c (2-c)): how far the radial direction is from being removed."""
+        """delta = (1-c)^2 / (c (2-c)); 0 where the radial direction is removed completely."""
         return self.eps_share.square() / (self.signal_share * (1 + self.eps_share))
 
     def kept_energy(self) -> Tensor:
@@ -55,7 +55,7 @@ class StandardisedInputs:
         return rest.clamp_min(0) + self.eps_share.square()[:, None] * energy
 
     def _residual_energy(self, peak: Tensor) -> Tensor:
-        """1 - zh_i^2, less 1/H for LayerNorm, at feature `peak` (N, 1): as a sum of squares."""
+        """1 - zh_i^2 (minus 1/H for LayerNorm) at feature `peak` (N, 1), as a sum of squares."""
         if not self.is_centred:
             return _square_sum(self.unit.scatter(1, peak, 0.0))
         features = self.x.shape[1]

@@ -75,6 +75,13 @@ MIXING = frozenset(
 """Operations without weights that combine elements of their operand."""
 
 
+def skip_views(node: Node) -> Node:
+    """Return the value of which `node` is a view or a cast."""
+    while node.parents and (node.op in VIEWS or node.op in CASTS):
+        node = node.parents[0]
+    return node
+
+
 def is_contraction(node: Node) -> bool:
     """Whether elements of the operand are combined, by weights, with each other or by pooling.
 

@@ -9,7 +9,7 @@ from math import prod
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm, Form, NormForm, TanhForm, uncast_value
-from normdiag.structure.aten_operations import CASTS, VIEWS
+from normdiag.structure.aten_operations import skip_views
 
 
 def match_scaled_tanh(node: Node) -> Form | None:
@@ -18,16 +18,10 @@ def match_scaled_tanh(node: Node) -> Form | None:
     if product.op not in ("mul", "multiply") or len(product.parents) != 2:
         return None
     for x, scalar in (product.parents, product.parents[::-1]):
-        is_learned = _skip_views(scalar).op == "parameter" and prod(scalar.shape) == 1
+        is_learned = skip_views(scalar).op == "parameter" and prod(scalar.shape) == 1
         if x.is_data and is_learned:
             return TanhForm(uncast_value(x), scalar)
     return None
-
-
-def _skip_views(node: Node) -> Node:
-    while node.parents and (node.op in VIEWS or node.op in CASTS):
-        node = node.parents[0]
-    return node
 
 
 def match_dyt_gain(node: Node, form: TanhForm, gain: Node) -> Form | None:

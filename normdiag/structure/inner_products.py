@@ -14,7 +14,7 @@ def match_row_product(node: Node) -> Form | None:
     """Match a (batched) matrix product of a row with itself."""
     if len(node.shape) < 2 or node.shape[-2:] != (1, 1) or len(node.parents) < 2:
         return None
-    left, right = (_skip_views(p) for p in node.parents[:2])
+    left, right = (_skip_plain_views(p) for p in node.parents[:2])
     count = node.parents[0].shape[-1]
     if left.shape[-1:] != (count,) or prod(left.shape) != prod(node.parents[0].shape):
         return None
@@ -38,7 +38,7 @@ def _square_sum(
     return PowerForm(left.source, axes, left.is_centred, scale, count, mean=left.mean)
 
 
-def _skip_views(node: Node) -> Node:
+def _skip_plain_views(node: Node) -> Node:
     while node.parents and node.form is None and (node.op in VIEWS or node.op in CASTS):
         node = node.parents[0]
     return node
@@ -57,7 +57,7 @@ class Einsum:
         """Whether nothing is summed and one operand has the axes of the result in their order."""
         return self.output in self.inputs and set("".join(self.inputs)) == set(self.output)
 
-    def match_reduction(self) -> Form | None:
+    def match_self_reduction(self) -> Form | None:
         """Match a sum of x, or of x times x, over the letters that the output lacks."""
         letters = self.inputs[0]
         first = self.operands[0]

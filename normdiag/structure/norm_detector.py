@@ -152,7 +152,7 @@ def _match_einsum(node: Node) -> Form | None:
     """Match a statistic of x, or x times an inverse deviation and a gain."""
     einsum = parse_einsum(node)
     if einsum is None or not einsum.is_elementwise:
-        return None if einsum is None else einsum.match_reduction()
+        return None if einsum is None else einsum.match_self_reduction()
     value = einsum.operands[einsum.inputs.index(einsum.output)]
     divisor: PowerForm | None = None
     gain: Node | None = None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm, scalar_value
-from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_score_product
+from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_score_product, skip_views
 from normdiag.structure.dataflow import ScaleFactor, step_back
 
 
@@ -89,7 +89,7 @@ def _match_rotary_embedding(node: Node) -> tuple[Node, list[ScaleFactor]] | None
         if len(rotated) == 1 and all(
             _source_values(p) == _source_values(rotated[0][0]) for p in rest
         ):
-            return _skip_views(rotated[0][0]), rotated[0][1]
+            return skip_views(rotated[0][0]), rotated[0][1]
         return None
     if node.op != "add" or len(node.parents) != 2:
         return None
@@ -145,13 +145,6 @@ def _source_values(node: Node) -> frozenset[Node]:
         else:
             sources.add(at)
     return frozenset(sources)
-
-
-def _skip_views(node: Node) -> Node:
-    """The value of which `node` is a view or a cast."""
-    while node.parents and (node.op in VIEWS or node.op in CASTS):
-        node = node.parents[0]
-    return node
 
 
 def _attention_scale(attention: Node) -> list[ScaleFactor]:
