@@ -8,7 +8,7 @@ that it writes, whatever its origin. Widths, colours and characters are the draw
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from normdiag.findings import Severity
@@ -132,6 +132,14 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row | Gap, ...]
 
+    def describe_columns(self) -> str:
+        """Return what the columns and bars mean, as one paragraph."""
+        meanings = [f"{each.title}: {each.meaning}." for each in self.columns if each.meaning]
+        cells = (cell for row in self.rows if isinstance(row, Row) for cell in row.cells)
+        axes = dict.fromkeys(cell.axis for cell in cells if isinstance(cell, Bar))
+        meanings += [f"Bars: {axis.describe_scale()}." for axis in axes]
+        return " ".join(meanings)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Series:
@@ -166,6 +174,23 @@ class HeatMap:
     def pick_extreme(self, values: tuple[float, ...]) -> float:
         """Return the value that stands for `values`."""
         return max(values) if self.extreme == "largest" else min(values)
+
+    def merge_columns(self, most: int) -> HeatMap:
+        """Return the map with at most `most` columns, neighbours merged into their extreme."""
+        size = self.count_merged(most)
+        starts = range(0, len(self.columns), size)
+        return replace(
+            self,
+            columns=tuple(self.columns[start] for start in starts),
+            cells=tuple(
+                tuple(self.pick_extreme(row[start : start + size]) for start in starts)
+                for row in self.cells
+            ),
+        )
+
+    def count_merged(self, most: int) -> int:
+        """Return how many columns go into one where at most `most` are shown."""
+        return -(-len(self.columns) // most)
 
 
 Element = Heading | Sentence | FactList | ItemList | Table | Series | HeatMap

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from normdiag.render.axis import Axis
-from normdiag.render.text.glyphs import (
+from normdiag.render.glyphs import (
     SHADES,
     describe_shades,
     draw_bar,

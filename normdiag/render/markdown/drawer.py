@@ -18,6 +18,7 @@ from normdiag.render.elements import (
     Series,
     Table,
 )
+from normdiag.render.glyphs import draw_sparkline
 from normdiag.render.markdown.escape import (
     escape_advice,
     escape_html,
@@ -26,7 +27,6 @@ from normdiag.render.markdown.escape import (
     format_code,
 )
 from normdiag.render.markdown.tables import draw_heat_map, draw_table
-from normdiag.render.text.glyphs import draw_sparkline
 
 Section = tuple[Heading, list[Element]]
 

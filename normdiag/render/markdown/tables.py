@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from normdiag.number_text import format_number
 from normdiag.render.axis import Axis
 from normdiag.render.elements import Bar, Cell, Gap, HeatMap, Name, Number, Row, Table
+from normdiag.render.glyphs import describe_shades, draw_bar, draw_shade
 from normdiag.render.markdown.escape import escape_line, escape_words, format_code
-from normdiag.render.text.glyphs import describe_shades, draw_bar, draw_shade
-from normdiag.render.text.heat_maps import count_merged_columns, merge_columns
-from normdiag.render.text.tables import describe_columns
 
 _BAR_WIDTH = 12
 _MOST_COLUMNS = 48
@@ -24,7 +22,7 @@ def draw_table(table: Table) -> Iterator[str]:
     yield f"|{'|'.join(_MARKS[column.align] for column in table.columns)}|"
     for row in table.rows:
         yield _format_row(_draw_row(row, len(table.columns)))
-    meaning = describe_columns(table)
+    meaning = table.describe_columns()
     if meaning:
         yield ""
         yield escape_line(meaning)
@@ -33,8 +31,8 @@ def draw_table(table: Table) -> Iterator[str]:
 def draw_heat_map(heat_map: HeatMap) -> Iterator[str]:
     """Yield a row per shown token: its shades as code, and its extreme."""
     axis = Axis.fit_values(value for row in heat_map.cells for value in row)
-    merged = merge_columns(heat_map, _MOST_COLUMNS)
-    size = count_merged_columns(heat_map, _MOST_COLUMNS)
+    merged = heat_map.merge_columns(_MOST_COLUMNS)
+    size = heat_map.count_merged(_MOST_COLUMNS)
     yield f"**{escape_line(heat_map.title)}**"
     yield ""
     first, last = heat_map.columns[0], heat_map.columns[-1]

@@ -19,7 +19,7 @@ from normdiag.render.elements import (
     Table,
 )
 from normdiag.render.escape import escape_in_full, escape_text
-from normdiag.render.text.glyphs import draw_sparkline
+from normdiag.render.glyphs import draw_sparkline
 from normdiag.render.text.heat_maps import draw_heat_map
 from normdiag.render.text.layout import (
     INDENT,

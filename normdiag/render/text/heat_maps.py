@@ -13,7 +13,7 @@ from normdiag.number_text import format_number
 from normdiag.render.axis import Axis
 from normdiag.render.elements import HeatMap
 from normdiag.render.escape import escape_text
-from normdiag.render.text.glyphs import describe_shades, draw_shade, find_shade_level
+from normdiag.render.glyphs import describe_shades, draw_shade, find_shade_level
 from normdiag.render.text.layout import INDENT, STYLES, make_paragraph
 
 _COLOURS = ("", "cyan", "blue", "magenta", "red")
@@ -28,8 +28,8 @@ def draw_heat_map(heat_map: HeatMap, width: int) -> Iterator[RenderableType]:
     room = max(width - INDENT - _LABEL_WIDTH - _NUMBER_WIDTH - 2, 1)
     yield make_paragraph(Text(f"\n{escape_text(heat_map.title)}", "bold"))
     if heat_map.merges_columns:
-        yield from _draw_panel(merge_columns(heat_map, room), axis, room)
-        size = count_merged_columns(heat_map, room)
+        yield from _draw_panel(heat_map.merge_columns(room), axis, room)
+        size = heat_map.count_merged(room)
         if size > 1:
             note = f"     each column is {size} layers, the {heat_map.extreme} of them"
             yield make_paragraph(note, STYLES["quiet"])
@@ -38,25 +38,6 @@ def draw_heat_map(heat_map: HeatMap, width: int) -> Iterator[RenderableType]:
             yield from _draw_panel(panel, axis, room)
     legend = f"     from: {describe_shades(axis)}  ({'log' if axis.is_log else 'linear'} scale)"
     yield make_paragraph(legend, STYLES["quiet"])
-
-
-def merge_columns(heat_map: HeatMap, most: int) -> HeatMap:
-    """Return the map with at most `most` columns, neighbours merged into their extreme."""
-    size = count_merged_columns(heat_map, most)
-    starts = range(0, len(heat_map.columns), size)
-    return replace(
-        heat_map,
-        columns=tuple(heat_map.columns[start] for start in starts),
-        cells=tuple(
-            tuple(heat_map.pick_extreme(row[start : start + size]) for start in starts)
-            for row in heat_map.cells
-        ),
-    )
-
-
-def count_merged_columns(heat_map: HeatMap, most: int) -> int:
-    """Return how many columns go into one where at most `most` are shown."""
-    return -(-len(heat_map.columns) // most)
 
 
 def _draw_panel(panel: HeatMap, axis: Axis, room: int) -> Iterator[RenderableType]:

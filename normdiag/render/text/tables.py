@@ -12,7 +12,7 @@ from rich.text import Text
 
 from normdiag.render.elements import Bar, Cell, Column, Gap, Name, Number, Row, Table
 from normdiag.render.escape import escape_in_full, escape_text
-from normdiag.render.text.glyphs import draw_bar
+from normdiag.render.glyphs import draw_bar
 from normdiag.render.text.layout import GAP, INDENT, STYLES, make_grid, make_paragraph
 
 _NARROWEST_NAME = 12
@@ -24,7 +24,7 @@ _FAIR_BAR = 12
 
 def draw_table(table: Table, width: int) -> Iterator[RenderableType]:
     """Yield what the columns mean, then the table."""
-    meaning = describe_columns(table)
+    meaning = table.describe_columns()
     if meaning:
         yield make_paragraph(escape_in_full(meaning), STYLES["quiet"])
     widths = _measure_columns(table, width)
@@ -35,14 +35,6 @@ def draw_table(table: Table, width: int) -> Iterator[RenderableType]:
         ],
         _draw_rows(table, widths),
     )
-
-
-def describe_columns(table: Table) -> str:
-    """Return what the columns and bars of a table mean, as one paragraph."""
-    meanings = [f"{each.title}: {each.meaning}." for each in table.columns if each.meaning]
-    bars = {cell.axis for row in _list_rows(table) for cell in row.cells if isinstance(cell, Bar)}
-    meanings += [f"Bars: {axis.describe_scale()}." for axis in bars]
-    return " ".join(meanings)
 
 
 def _list_rows(table: Table) -> list[Row]:
