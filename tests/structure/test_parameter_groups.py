@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from normdiag.structure.parameter_groups import group_parameters, single_parameter_name
-from tests.measure.forwards import seen
+from tests.measure.forwards import accumulate_forward
 
 WIDTH = 8
 
@@ -51,9 +51,9 @@ class Model(nn.Module):
 
 
 def groups(model: nn.Module) -> dict[str, str]:
-    assembly = seen(model, torch.randn(2, 3, WIDTH))
+    assembly = accumulate_forward(model, torch.randn(2, 3, WIDTH))
     names = [name for name, _ in model.named_parameters()]
-    return group_parameters(assembly.first.graph, assembly.sites.stacks, names)
+    return group_parameters(assembly.first_pass.graph, assembly.sites.stacks, names)
 
 
 def test_layers_own_what_runs_in_them_and_the_rest_goes_by_outermost_modules() -> None:
@@ -102,6 +102,6 @@ class Gained(nn.Module):
 )
 def test_the_parameter_behind_a_gain(place: int, gain: str | None, bias: str | None) -> None:
     """Where the derivative by the gain is that by the parameter: not where it is doubled."""
-    assembly = seen(Gained(), torch.randn(2, 3, WIDTH))
+    assembly = accumulate_forward(Gained(), torch.randn(2, 3, WIDTH))
     norm = list(assembly.sites.norms)[place]
     assert single_parameter_name(norm.gains) == gain and single_parameter_name(norm.biases) == bias

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from normdiag.structure.token_lookups import TokenLookup, find_token_lookups, has_cross_input
-from tests.measure.forwards import seen
+from tests.measure.forwards import accumulate_forward
 
 ROWS, KINDS, PLACES, WIDTH = 11, 2, 9, 8
 
@@ -35,8 +35,8 @@ NUMBERS = torch.tensor([[0, 1, 1, 0]])
 
 def test_an_input_is_looked_up_where_it_picks_rows_itself() -> None:
     """Places that are only computed from ids are no ids."""
-    assembly = seen(Reader(), ids=IDS, kinds=NUMBERS)
-    assert find_token_lookups(assembly.first.graph) == (
+    assembly = accumulate_forward(Reader(), ids=IDS, kinds=NUMBERS)
+    assert find_token_lookups(assembly.first_pass.graph) == (
         TokenLookup("ids", ROWS),
         TokenLookup("kinds", KINDS),
     )
@@ -44,9 +44,9 @@ def test_an_input_is_looked_up_where_it_picks_rows_itself() -> None:
 
 def test_features_that_branches_read_are_a_source() -> None:
     def has_source(*given: torch.Tensor) -> bool:
-        first = seen(Reader(), *given).first
+        first = accumulate_forward(Reader(), *given).first_pass
         return has_cross_input(first.graph, first.stacks)
 
     assert has_source(IDS, NUMBERS, torch.randn(1, 6, WIDTH))
     assert not has_source(IDS, NUMBERS)
-    assert not has_cross_input(seen(Reader(), IDS, NUMBERS).first.graph, [])
+    assert not has_cross_input(accumulate_forward(Reader(), IDS, NUMBERS).first_pass.graph, [])
