@@ -97,7 +97,7 @@ def _name_norm_parameters(loading: Loading, done: ForwardStructure) -> Loading:
     odd = {*loading.missing, *loading.mismatched}
     if not odd:
         return loading
-    of_norms = norm_parameter_names(done.reader.norms)
+    of_norms = norm_parameter_names(done.reader.detected_norms)
     return replace(
         loading,
         norm_parameters=tuple(sorted((odd & of_norms) | set(loading.norm_parameters))),

@@ -128,7 +128,7 @@ class NormSpectrum:
             token = standardise_inputs(
                 x[start : start + rows], centred=gain.is_centred, eps=self.eps
             )
-            energy = (token.kept_energy() * gain.relative.square()).sum(1)
+            energy = (token.projected_energy() * gain.relative.square()).sum(1)
             direction = gain.reference_inputs(token.x) / token.length[:, None]
             weight = direction[:, : gain.zeros].square().sum(1)
             y[start : start + rows] = direction[:, gain.zeros :]

@@ -37,7 +37,7 @@ class StandardisedInputs:
         """delta = (1-c)^2 / (c (2-c)); 0 where the radial direction is removed completely."""
         return self.eps_share.square() / (self.signal_share * (1 + self.eps_share))
 
-    def kept_energy(self) -> Tensor:
+    def projected_energy(self) -> Tensor:
         """||(I - u u' - (1 - (1-c)^2) zh zh') e_i||^2 for every feature i, (N, H).
 
         = 1 - 1/H - zh_i^2 + (1-c)^2 zh_i^2, where the first three terms cancel for the one feature

@@ -21,11 +21,11 @@ class StructureReader:
         self._adds = ResidualAddDetector()
 
     @property
-    def norms(self) -> list[DetectedNorm]:
+    def detected_norms(self) -> list[DetectedNorm]:
         return self._norms.norms
 
     @property
-    def adds(self) -> list[DetectedAdd]:
+    def detected_adds(self) -> list[DetectedAdd]:
         return self._adds.adds
 
     @property
@@ -42,7 +42,9 @@ class StructureReader:
 
     def build_stacks(self, graph: Graph) -> list[StackStructure]:
         """Build the stacks of the finished forward, in its order."""
-        finder = StreamFinder(graph, self.adds, self.norms, self._adds.mixed_lanes)
+        finder = StreamFinder(
+            graph, self.detected_adds, self.detected_norms, self._adds.mixed_lanes
+        )
         parts = []
         for chain in finder.find_chains():
             rows = group_by_module_list(finder.drop_inner_adds_by_line(chain.adds))

@@ -199,7 +199,7 @@ class _StackBlocks:
             raise _ImpossibleError(
                 f"the stream's width goes from {start.width} to {end.width} there"
             )
-        if (start.rows, start.token) != (end.rows, end.token):
+        if (start.row_count, start.token) != (end.row_count, end.token):
             raise _ImpossibleError("tokens change places or number there")
         for k in range(cut.first, cut.last):
             if k not in self._followed:
@@ -215,7 +215,7 @@ class _StackBlocks:
         self, span: StreamSpan, cut: _BlockRange, parts: TokenJacobian | None
     ) -> tuple[TokenJacobian, float] | None:
         """The Jacobian and how far off it may be; None where it is too large to be held."""
-        if span.width > WIDEST or span.width**3 * span.end.rows > MOST_WORK:
+        if span.width > WIDEST or span.width**3 * span.end.row_count > MOST_WORK:
             return None
         if parts is not None and parts.is_whole:
             return parts, estimate_disagreement(span, parts.jacobian)

@@ -89,7 +89,7 @@ def run_copies(
 
 def jacobian_from_copies(start: StreamPoint, end: StreamPoint) -> Tensor | None:
     """dy/dx of a span that keeps tokens apart, between two points of copies, in float64."""
-    if not start.rows == end.rows == COPIES or start.width != end.width:
+    if not start.row_count == end.row_count == COPIES or start.width != end.width:
         return None
     parts = []
     for chunk in torch.split(torch.eye(end.width, device=end.device), COPIES):

@@ -36,13 +36,13 @@ class StreamPoint:
         return self.shape[self.axis]
 
     @property
-    def rows(self) -> int:
+    def row_count(self) -> int:
         return prod(self.shape) // self.width
 
     def place_at_token(self, vectors: torch.Tensor) -> torch.Tensor:
         """(n, *shape): each of `vectors` (n, width) at the token, zero elsewhere."""
         rows = torch.zeros(
-            len(vectors), self.rows, self.width, dtype=self.dtype, device=self.device
+            len(vectors), self.row_count, self.width, dtype=self.dtype, device=self.device
         )
         rows[:, self.row] = vectors.to(rows)
         lead = leading_sizes(self.shape, (self.axis,))
@@ -55,7 +55,7 @@ class StreamPoint:
 
     def flatten_rows(self, value: torch.Tensor) -> torch.Tensor:
         """(rows, width): the inverse."""
-        return value.movedim(self.axis, -1).reshape(self.rows, self.width)
+        return value.movedim(self.axis, -1).reshape(self.row_count, self.width)
 
     def select_token(self, values: torch.Tensor) -> torch.Tensor:
         """(n, width): the token's of `values` (n, *shape)."""

@@ -58,7 +58,7 @@ class StreamSpan:
 
     def dense_jacobian(self) -> Tensor:
         """J itself, in float64: as many vector-Jacobian products as the stream has features."""
-        size = _CHUNK_ELEMENTS // max(1, self.width * self.end.rows)
+        size = _CHUNK_ELEMENTS // max(1, self.width * self.end.row_count)
         basis = torch.eye(self.width, device=self.end.device)
         chunks = torch.split(basis, min(max(size, _FEWEST), _MOST))
         return torch.cat([self.pull_back(chunk) for chunk in chunks])

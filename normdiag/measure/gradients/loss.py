@@ -74,7 +74,7 @@ def choose_objective(model: nn.Module, batch: Batch, choice: LossSettings) -> Ob
     if output.scores:
         return objectives.masked_token_loss(batch, output.scores[-1], which, choice)
     if all(size == 1 for size in shape):
-        return objectives.own_loss(batch, which)
+        return objectives.scalar_output_loss(batch, which)
     if output.width and len(shape) in (2, 3) and shape[-1] not in (1, output.width):
         return objectives.classification_loss(batch, shape[-1], which, choice)
     return objectives.random_projection_loss(batch, which, choice)

@@ -48,7 +48,7 @@ class LossSettings:
         return torch.Generator().manual_seed(self.seed)
 
 
-def own_loss(batch: Batch, which: int) -> Objective:
+def scalar_output_loss(batch: Batch, which: int) -> Objective:
     """The one number that forward gives back."""
     note = "the one number that the model gives back is taken as its loss"
     return Objective("own", note, batch, lambda output: (floating_outputs(output)[which].sum(), 1))

@@ -25,4 +25,6 @@ class ForwardStructure:
 
     def __post_init__(self) -> None:
         self.stacks = self.reader.build_stacks(self.graph)
-        self.sites = build_architecture(self.graph, self.reader.norms, self.stacks, self.learned)
+        self.sites = build_architecture(
+            self.graph, self.reader.detected_norms, self.stacks, self.learned
+        )

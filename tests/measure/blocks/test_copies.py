@@ -60,7 +60,7 @@ def test_every_span_starts_where_it_did(name):
         for k in range(1, len(points) - 1, 2):  # of the MLPs
             span = StreamSpan(points[k], points[k + 1])
             assert span.test_isolation() == (False, False)
-            assert again[k].rows == COPIES
+            assert again[k].row_count == COPIES
             off = jacobian_from_copies(again[k], again[k + 1]) - span.dense_jacobian()
             assert float(off.abs().max()) < 1e-5
 

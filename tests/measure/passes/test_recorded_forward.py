@@ -31,7 +31,7 @@ def test_the_graph_knows_inputs_modules_and_sites():
         output, graph = record_forward(Block(), example_batch(), observer)
     assert graph.inputs == ["argument 0", "mask"]
     assert graph.calls == {"": 1, "ln": 1, "fc": 1, "drop": 1}
-    assert (len(observer.reader.norms), len(observer.reader.adds)) == (1, 1)
+    assert (len(observer.reader.detected_norms), len(observer.reader.detected_adds)) == (1, 1)
     assert output.shape == (2, 3, 4)
 
 
@@ -69,5 +69,5 @@ def test_an_error_of_forward_lists_the_arguments():
 def test_learned_values_without_values_are_not_stored():
     observer = StructureObserver()
     record_forward(Block().to("meta"), Batch(args=(torch.randn(2, 3, 4, device="meta"),)), observer)
-    assert len(observer.reader.norms) == 1
+    assert len(observer.reader.detected_norms) == 1
     assert observer.learned.values == {}
