@@ -87,7 +87,7 @@ def test_a_long_stack_shows_its_first_its_worst_and_its_last_layers():
 
 def test_norms_come_worst_first_and_the_rest_in_one_line():
     text = flat(written(llama(24)))
-    assert "Norms 8 of 49, by eps share, kappa and variance" in text
+    assert "Norms 8 of 49, by eps share (if at least 1%), then kappa" in text
     assert "41 more norms: largest eps share 0.68%" in text
     assert "more norms" not in flat(written(llama(24), options=ALL))
     first_norms = re.findall(r"(\S+norm) branch-input", flat(written(llama(24), width=200)))

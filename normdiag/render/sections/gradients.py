@@ -88,6 +88,8 @@ def _describe_stack(
     )
     first, last = (gradients.stream[adds[index].id] for index in (0, -1))
     text = f"||dL/dy||: {format_number(first)} at the first add, {format_number(last)} at the last"
+    if last and math.isfinite(first / last):
+        text += f"; first / last: {format_number(first / last)}"
     trend = gradients.trends.get(stack.id)
     yield Sentence(text=text + (f"; {_describe_trend(trend)}." if trend is not None else "."))
     if all_rows:
@@ -112,8 +114,8 @@ def _describe_trend(trend: GradientTrend) -> str:
         spread = format_number(trend.rate_error / trend.rate**2, 2)
         error = f" ± {spread} (standard error)"
     return (
-        f"from output to input {format_factor(1 / trend.rate)} per layer{error}, "
-        f"{format_factor(1 / trend.total)} in all"
+        f"log-linear fit from output to input: {format_factor(1 / trend.rate)} per layer{error}, "
+        f"{format_factor(1 / trend.total)} over the stack"
     )
 
 

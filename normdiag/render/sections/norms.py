@@ -13,6 +13,8 @@ from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
 
 _SHOWN = 8
+_NOTABLE_SHARE = 0.01
+"""Below this epsilon changes the output by less than half a percent, and kappa decides."""
 _COLUMNS = (
     Column(title="norm"),
     Column(title="role"),
@@ -46,16 +48,17 @@ class _Site:
 
     @property
     def sort_key(self) -> tuple[float, float, float]:
-        """Epsilon share in whole percent, then kappa, then how small the variance is."""
+        """Epsilon share where it counts, then kappa, then how small the variance is."""
+        eps_share = nan_as_largest(self.measurement.eps_share.max)
         return (
-            round(nan_as_largest(self.measurement.eps_share.max), 2),
+            eps_share if eps_share >= _NOTABLE_SHARE else 0.0,
             nan_as_largest(self.largest_kappa or 0.0),
             nan_as_largest(-self.measurement.input_var.median),
         )
 
 
 def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
-    """Yield a table of norms, the largest epsilon share first."""
+    """Yield a table of norms: those where epsilon counts first, the others by kappa."""
     sites = [
         _Site(norm=norm, measurement=report.measurements.norms[norm.id])
         for norm in report.architecture.norms
@@ -66,7 +69,8 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     sites.sort(key=lambda site: site.sort_key, reverse=True)
     shown = sites if all_rows else sites[:_SHOWN]
     yield Heading(
-        title="Norms", detail=f"{len(shown)} of {len(sites)}, by eps share, kappa and variance"
+        title="Norms",
+        detail=f"{len(shown)} of {len(sites)}, by eps share (if at least 1%), then kappa",
     )
     yield Table(columns=_COLUMNS, rows=tuple(map(_make_row, shown)))
     if len(sites) > len(shown):

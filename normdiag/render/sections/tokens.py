@@ -80,7 +80,7 @@ def _make_heat_map(
     measured = [
         (title, sites)
         for title, ids in columns
-        if (sites := [values[id] for id in ids if len(values.get(id, ())) == length])
+        if (sites := [values[id] for id in ids if id in values and len(values[id]) == length])
     ]
     if not measured or not length:
         return None
