@@ -47,7 +47,7 @@ def test_the_loss_the_depth_the_groups_and_the_clipping() -> None:
     assert "Loss (causal-lm): 2.50, mean over 63 target tokens." in text
     assert "Next tokens." in text
     assert f"||dL/dy|| of {STACK} by layer: ▆▃▂" in text
-    assert "||dL/dy||: 1.000 at the first add, 0.177 at the last; first / last: 5.65; " in text
+    assert "||dL/dy||: 1.000 at the first add, 0.177 at the last; first / last: 5.66; " in text
     assert "log-linear fit from output to input: 2.00× per layer" in text
     assert "± 0.040 (standard error), 4.00× over the stack." in text
     assert "Clipping at 1: all gradients × 0.125" in text
