@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from normdiag.evidence.coverage import Coverage, Skipped
-from normdiag.findings import Finding, Skip
+from normdiag.evidence.coverage import Coverage, SkippedMeasurement
+from normdiag.findings import Finding, SkippedRule
 from normdiag.report.baseline import MARGIN
 from normdiag.report.bounds import Bound
-from normdiag.report.check import Ignored
-from normdiag.report.gate import Gate, checked
-from normdiag.report.paths import parse
-from normdiag.report.report import Report, Rules
-from normdiag.report.series import Entry, Failure, Series
+from normdiag.report.check import IgnoredRule
+from normdiag.report.gate import Gate, check_report
+from normdiag.report.paths import parse_path
+from normdiag.report.report import Report, RuleOutcomes
+from normdiag.report.series import Series, SeriesEntry, TargetFailure
 from tests.factories import subject
 from tests.hostile import HOSTILE
 from tests.reports import llama
@@ -57,29 +57,29 @@ def report(text: str) -> Report:
         llama(2),
         subject=subject(text),
         findings=findings,
-        rules=Rules(passed=(text,), skipped=(Skip(code=text, name=text, why=text),)),
-        coverage=Coverage(skipped=(Skipped(what=text, why=text),)),
+        rules=RuleOutcomes(passed=(text,), skipped=(SkippedRule(code=text, name=text, why=text),)),
+        coverage=Coverage(skipped=(SkippedMeasurement(what=text, why=text),)),
     )
     gate = Gate(
         fail_on="warning",
         require_complete=True,
         margin=MARGIN,
         bounds=tuple(
-            Bound(parse(path), "max", 1.0)
+            Bound(parse_path(path), "max", 1.0)
             for path in (
                 "measurements.growth.total",
                 "measurements.gradients.global_norm",
                 "findings.value",
             )
         ),
-        ignored=(Ignored(selector=text, reason=text),),
+        ignored=(IgnoredRule(selector=text, reason=text),),
     )
     before = replace(made, findings=(findings[1], replace(findings[2], ids=("gone",))))
-    return checked(made, gate, before, text)
+    return check_report(made, gate, before, text)
 
 
 def series(text: str) -> Series:
     """A report, a target without one, and a report again."""
-    entry = Entry(target=text, report=report(text))
-    broken = Entry(target=text, failure=Failure(what=text, hint=text, exit_code=3))
+    entry = SeriesEntry(target=text, report=report(text))
+    broken = SeriesEntry(target=text, failure=TargetFailure(what=text, hint=text, exit_code=3))
     return Series(exit_code=3, reports=(entry, broken, entry))

@@ -8,19 +8,19 @@ from __future__ import annotations
 import math
 
 from normdiag.evidence.architecture import Architecture, Gain, Norm, ResidualAdd, Scale, Stack
-from normdiag.evidence.blocks import Block
+from normdiag.evidence.blocks import BlockJacobian
 from normdiag.evidence.norm_inputs import Amplification, NormJacobian, NormMeasurement
 from normdiag.evidence.replay import Replay
-from normdiag.evidence.statistics import Least, Range, Typical, Worst
-from normdiag.evidence.stream import AddMeasurement, Position
-from normdiag.evidence.subject import Probe, Subject, Versions
+from normdiag.evidence.statistics import MeanMedianMax, MedianMax, MedianMin, Range
+from normdiag.evidence.stream import AddMeasurement, TokenPosition
+from normdiag.evidence.subject import InputSummary, Subject, Versions
 
 NONE = Scale(kind="none")
 INF, NAN = float("inf"), float("nan")
 
 
-def typical(value: float) -> Typical:
-    return Typical(mean=value * 1.02, median=value, max=value * 1.3)
+def typical(value: float) -> MeanMedianMax:
+    return MeanMedianMax(mean=value * 1.02, median=value, max=value * 1.3)
 
 
 def subject(target: str = "org/small", **given) -> Subject:
@@ -31,7 +31,7 @@ def subject(target: str = "org/small", **given) -> Subject:
         "parameters": 134_515_008,
         "dtype": "float32",
         "device": "cpu",
-        "probe": Probe(kind="texts", sequences=3, tokens=41, texts=("a", "b", "c"), seed=0),
+        "probe": InputSummary(kind="texts", sequences=3, tokens=41, texts=("a", "b", "c"), seed=0),
         "versions": Versions(normdiag="0.1.0", torch="2.13.0", transformers="5.1.0"),
         "weights_digest": "3f2a9c01d4e87b65",
         "command": f"normdiag inspect {target}",
@@ -61,17 +61,17 @@ def norm_measurement(variance: float = 1.0, eps: float = 1e-5, **given) -> NormM
         "tokens": 41,
         "input_mean": 0.001,
         "input_var": Range(min=variance / 2, median=variance, p95=variance * 3, max=variance * 5),
-        "eps_share": Worst(median=share, max=min(1.0, 2 * share)),
+        "eps_share": MedianMax(median=share, max=min(1.0, 2 * share)),
         "amplification": Amplification(median=slope, max=1.4 * slope, bound=eps**-0.5),
         "mean_energy": 0.002,
         "offset_share": 0.3,
         "max_abs": variance**0.5 * 12,
         "top_channels": (412, 7, 96),
         "jacobian": NormJacobian(
-            sigma_max=Worst(median=2.4 * slope, max=3.0 * slope),
-            sigma_min=Least(median=0.1 * slope, min=0.05 * slope),
-            kappa=Worst(median=24.0, max=60.0),
-            radial=Worst(median=1e-5, max=3e-5),
+            sigma_max=MedianMax(median=2.4 * slope, max=3.0 * slope),
+            sigma_min=MedianMin(median=0.1 * slope, min=0.05 * slope),
+            kappa=MedianMax(median=24.0, max=60.0),
+            radial=MedianMax(median=1e-5, max=3e-5),
             tokens=41,
         ),
     }
@@ -109,11 +109,11 @@ def add_measurement(size: float = 10.0, update: float = 0.3, **given) -> AddMeas
         "branch_norm": typical(size * update),
         "out_norm": typical(size),
         "update_ratio": typical(update),
-        "cosine": Typical(mean=0.11, median=0.12, max=0.4),
+        "cosine": MeanMedianMax(mean=0.11, median=0.12, max=0.4),
         "angle_deg": typical(14.0),
         "max_abs": size * 0.8,
         "max_channel": 412,
-        "max_token": Position(sequence=0, position=0),
+        "max_token": TokenPosition(sequence=0, position=0),
         "median_abs": size * 0.02,
         "token_cosine": 0.31,
         "kurtosis": typical(9.0),
@@ -147,10 +147,10 @@ def replays(architecture: Architecture, error: float = 2e-7) -> dict[str, Replay
     }
 
 
-def block(largest: float, smallest: float, **given) -> Block:
+def block(largest: float, smallest: float, **given) -> BlockJacobian:
     fields = {
         "span": "layer",
-        "token": Position(sequence=0, position=7),
+        "token": TokenPosition(sequence=0, position=7),
         "sigma_max": largest,
         "sigma_min": smallest,
         "kappa": largest / smallest,
@@ -161,10 +161,10 @@ def block(largest: float, smallest: float, **given) -> Block:
         "method": "dense",
         "error": 2.4e-6,
     }
-    return Block(**{**fields, **given})
+    return BlockJacobian(**{**fields, **given})
 
 
-def blocks(adds: list[ResidualAdd], zeros: int = 0) -> dict[str, Block]:
+def blocks(adds: list[ResidualAdd], zeros: int = 0) -> dict[str, BlockJacobian]:
     """Of one stack: the first layer is extreme, the later ones are milder and milder."""
     made = {}
     for add in adds:

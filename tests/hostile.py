@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from normdiag.evidence.architecture import Gain
-from normdiag.evidence.coverage import Coverage, Skipped, UnexplainedAdd
+from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
 from normdiag.evidence.norm_inputs import NormJacobian
-from normdiag.evidence.statistics import Least, Typical, Worst
+from normdiag.evidence.statistics import MeanMedianMax, MedianMax, MedianMin
 from normdiag.evidence.stream import Closure, Growth, HeadInput
-from normdiag.evidence.subject import Loading, Probe
-from normdiag.evidence.weights import StaticPass, Tensor
+from normdiag.evidence.subject import InputSummary, Loading
+from normdiag.evidence.weights import StaticPass, TensorSummary
 from normdiag.findings import Finding
 from normdiag.report.report import Report
 from tests.factories import (
@@ -38,7 +38,7 @@ def broken() -> Report:
         base.architecture, norms=(dead, second, evil, *base.architecture.norms[2:])
     )
     sites = [site.id for site in base.architecture.residual_adds]
-    lost = Typical(mean=NAN, median=NAN, max=INF)
+    lost = MeanMedianMax(mean=NAN, median=NAN, max=INF)
     stream = dict(base.measurements.stream) | {
         site: add_measurement(
             NAN, NAN, out_norm=lost, cosine=lost, max_abs=INF, token_cosine=None, max_channel=3
@@ -49,9 +49,9 @@ def broken() -> Report:
     seen[first.id] = replace(
         norm_measurement(1e-7),
         jacobian=NormJacobian(
-            sigma_max=Worst(median=9.0, max=INF),
-            sigma_min=Least(median=0.0, min=0.0),
-            kappa=Worst(median=INF, max=INF),
+            sigma_max=MedianMax(median=9.0, max=INF),
+            sigma_min=MedianMin(median=0.0, min=0.0),
+            kappa=MedianMax(median=INF, max=INF),
             radial=None,
             tokens=41,
         ),
@@ -63,7 +63,7 @@ def broken() -> Report:
             class_=None,
             model_type=None,
             dtype="float16",
-            probe=Probe(
+            probe=InputSummary(
                 kind="random-ids", sequences=2, tokens=16, note="no tokenizer: seeded token ids"
             ),
             loading=Loading(
@@ -104,8 +104,8 @@ def broken() -> Report:
                 elements=1_000_000,
                 nonfinite=2,
                 dtypes={"BF16": 19, "F32": 1},
-                noted=(
-                    Tensor(
+                flagged=(
+                    TensorSummary(
                         name=f"{first.id}.weight",
                         shape=(576,),
                         dtype="BF16",
@@ -129,7 +129,7 @@ def broken() -> Report:
             modules_not_called=tuple(
                 f"vision.layers.{layer}.{part}" for layer in range(12) for part in ("q", "k", "v")
             ),
-            skipped=(Skipped(what="jacobians", why="values are not finite from layer 1 on"),),
+            skipped=(SkippedMeasurement(what="jacobians", why="values are not finite from layer 1 on"),),
             operations=88,
         ),
         findings=(

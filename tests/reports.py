@@ -8,13 +8,18 @@ from typing import Literal
 from normdiag.evidence.architecture import Architecture, Scale
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.invariances import CentringEffect, Invariances, KindInvariance, ScaleInvariantWeight
+from normdiag.evidence.invariances import (
+    CentringEffect,
+    Invariances,
+    KindInvariance,
+    ScaleInvariantWeight,
+)
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.stream import Closure, Contribution, Growth, HeadInput
 from normdiag.evidence.subject import InputSummary
 from normdiag.evidence.weights import StaticPass, TensorSummary
-from normdiag.findings import Finding, Judgement, Skip
+from normdiag.findings import Finding, Judgement, SkippedRule
 from normdiag.report.report import Report
 from tests.factories import (
     add,
@@ -182,7 +187,7 @@ def bert(layers: int = 3) -> Report:
         ),
         Judgement(
             passed=("ND102", "ND203"),
-            skipped=(Skip(code="ND401", name="geometric-growth", why="needs 8 layers, has 3"),),
+            skipped=(SkippedRule(code="ND401", name="geometric-growth", why="needs 8 layers, has 3"),),
         ),
     )
 
@@ -327,5 +332,5 @@ def weights_only() -> Report:
             ),
             coverage=Coverage(skipped=(SkippedMeasurement(what="forward", why="--weights-only"),)),
         ),
-        Judgement(passed=("ND203",), skipped=(Skip(code="ND101", name="x", why="no stacks"),)),
+        Judgement(passed=("ND203",), skipped=(SkippedRule(code="ND101", name="x", why="no stacks"),)),
     )

@@ -1,6 +1,6 @@
 """The JSON Schema of wire format 1, generated from the records and their docstrings.
 
-The committed files are the contract; `docs/generate.py` writes and checks them.
+The committed files are the contract; `docs.generators.reference_pages` writes and checks them.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from normdiag.numerics.norm_jacobian import prepare
+from normdiag.numerics.norm_jacobian import prepare_norm_spectrum
 
 
 def cpu_seconds(work: Callable[[], object]) -> float:
@@ -36,9 +36,9 @@ def dense_jacobian(x: Tensor, gamma: Tensor, eps: float, centred: bool) -> Tenso
 
 def beside_dense(kind: str, features: int, tokens: int) -> None:
     gamma, x = gain(features), torch.randn(tokens, features, dtype=torch.float64)
-    norm = prepare(gamma, kind=kind, features=features, eps=1e-5)
-    found = norm.extremes(x)
-    each = cpu_seconds(lambda: norm.extremes(x)) / tokens
+    norm = prepare_norm_spectrum(gamma, kind=kind, features=features, eps=1e-5)
+    found = norm.singular_extremes(x)
+    each = cpu_seconds(lambda: norm.singular_extremes(x)) / tokens
     jacobian = dense_jacobian(x[0], gamma, 1e-5, kind == "layernorm")
     singular: list[Tensor] = []
     dense = cpu_seconds(lambda: singular.append(torch.linalg.svdvals(jacobian)))
@@ -55,7 +55,7 @@ def stack(kind: str, sites: int, features: int, tokens: int) -> None:
 
     def work() -> None:
         for gamma in gammas:
-            prepare(gamma, kind=kind, features=features, eps=1e-5).extremes(x)
+            prepare_norm_spectrum(gamma, kind=kind, features=features, eps=1e-5).singular_extremes(x)
 
     print(f"{kind:10} {sites} norms, H={features}, {tokens} tokens: {cpu_seconds(work):.3f} s")
 

@@ -42,8 +42,8 @@ def test_t14_block_influence_is_growth_where_writes_are_orthogonal(factor: float
     measured = normdiag.inspect(model, inputs=x, measure=("stream",)).measurements
     assert len(measured.layers) == 40
     for layer in measured.layers.values():
-        assert layer.influence == pytest.approx(1 - 1 / factor, abs=1e-3)
-        assert layer.angular == pytest.approx(math.acos(1 / factor) / math.pi, abs=1e-3)
+        assert layer.block_influence == pytest.approx(1 - 1 / factor, abs=1e-3)
+        assert layer.angular_distance == pytest.approx(math.acos(1 / factor) / math.pi, abs=1e-3)
     (growth,) = measured.growth.values()
     if factor**39 >= 3:  # less could be any law
         assert growth.law == "geometric" and growth.rate == pytest.approx(factor, rel=1e-4)

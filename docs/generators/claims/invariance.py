@@ -22,8 +22,9 @@ WEIGHT, NORM = "layers.6.network.inner.down.weight", "layers.6.network.write"
     how=f"""the stack of `sample_models/theory.py` with norms on the branches' outputs, 12 layers,
     width 64, seed 0, epsilon 1e-5, in float64; {WEIGHT}, one of the weights that
     `invariances.scale_invariant_weights` names, times lambda. The largest change of the model's
-    output over its rms; the gradient of a random projection of the output (plain autograd), its length times lambda
-    over that at lambda = 1; `eps_share` of the norm behind, median over tokens.""",
+    output over its rms; the gradient of a random projection of the output (plain autograd), its
+    length times lambda over that at lambda = 1; `eps_share` of the norm behind, median over
+    tokens.""",
 )
 def scale_free_weight() -> Outcome:
     plain, unit, _ = _measure_scaled_weight(1.0)

@@ -1,7 +1,7 @@
 """Write the pages and the JSON schemas that are generated from code; `--check` only compares.
 
-python docs/generate.py
-python docs/generate.py --check
+python -m docs.generators.reference_pages
+python -m docs.generators.reference_pages --check
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from normdiag.report import schema
 from normdiag.rules import page
 from normdiag.rules.registry import RULES
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 SCHEMAS = Path("normdiag/report/schemas")
 OWNED = ("docs/rules",)
 """Folders of generated files only: any other file there is stale."""
@@ -66,7 +66,7 @@ def write_files(root: Path) -> None:
 def main(arguments: list[str]) -> int:
     """Return the exit code: 1 where `--check` finds a difference, 2 for an unknown argument."""
     if arguments not in ([], ["--check"]):
-        print("usage: python docs/generate.py [--check]", file=sys.stderr)
+        print("usage: python -m docs.generators.reference_pages [--check]", file=sys.stderr)
         return 2
     if not arguments:
         write_files(ROOT)
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     for line in differences:
         print(line)
     if differences:
-        print("run: python docs/generate.py", file=sys.stderr)
+        print("run: python -m docs.generators.reference_pages", file=sys.stderr)
     return 1 if differences else 0
 
 
