@@ -44,16 +44,20 @@ def compare(
 
     require_writable(output)
     require_comparable(output)
-    if a.endswith(".json") and b.endswith(".json") and (observation or second):
+    if observation or second:
+        _refuse_two_reports(a, b)
+    options = merge_options(
+        context, {**observation, **judging}, verbose=output.verbose, measure=ONE_PASS_MEASURES
+    )
+    second_options = replace_for_second_target(options, second)
+    comparison = run_comparison((a, b), options, second_options, verbose=output.verbose)
+    deliver_comparison(comparison, output)
+    exit_on_comparison(comparison, build_gate_options(gating))
+
+
+def _refuse_two_reports(a: str, b: str) -> None:
+    if a.endswith(".json") and b.endswith(".json"):
         raise UsageError(
             "both are saved reports: they are not loaded, run or measured again",
             "drop the options for loading, inputs and measuring, or give the targets themselves",
         )
-    options = merge_options(
-        context, {**observation, **judging}, verbose=output.verbose, measure=ONE_PASS_MEASURES
-    )
-    comparison = run_comparison(
-        (a, b), options, replace_for_second_target(options, second), verbose=output.verbose
-    )
-    deliver_comparison(comparison, output)
-    exit_on_comparison(comparison, build_gate_options(gating))
