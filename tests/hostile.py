@@ -129,7 +129,9 @@ def broken() -> Report:
             modules_not_called=tuple(
                 f"vision.layers.{layer}.{part}" for layer in range(12) for part in ("q", "k", "v")
             ),
-            skipped=(SkippedMeasurement(what="jacobians", why="values are not finite from layer 1 on"),),
+            skipped=(
+                SkippedMeasurement(what="jacobians", why="values are not finite from layer 1 on"),
+            ),
             operations=88,
         ),
         findings=(

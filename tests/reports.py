@@ -187,7 +187,9 @@ def bert(layers: int = 3) -> Report:
         ),
         Judgement(
             passed=("ND102", "ND203"),
-            skipped=(SkippedRule(code="ND401", name="geometric-growth", why="needs 8 layers, has 3"),),
+            skipped=(
+                SkippedRule(code="ND401", name="geometric-growth", why="needs 8 layers, has 3"),
+            ),
         ),
     )
 
@@ -282,7 +284,14 @@ def blind(kind: Literal["layernorm", "rmsnorm"], site: str) -> Invariances:
         batch_size_one=None,
     )
     coupled = replace(
-        own, norm="head.bn", scale=0.98, shift=1.1, batch=0.4, padding=0.3, train_vs_eval=0.2, batch_size_one=0.0
+        own,
+        norm="head.bn",
+        scale=0.98,
+        shift=1.1,
+        batch=0.4,
+        padding=0.3,
+        train_vs_eval=0.2,
+        batch_size_one=0.0,
     )
     mean = CentringEffect(
         kind=kind,
@@ -332,5 +341,7 @@ def weights_only() -> Report:
             ),
             coverage=Coverage(skipped=(SkippedMeasurement(what="forward", why="--weights-only"),)),
         ),
-        Judgement(passed=("ND203",), skipped=(SkippedRule(code="ND101", name="x", why="no stacks"),)),
+        Judgement(
+            passed=("ND203",), skipped=(SkippedRule(code="ND101", name="x", why="no stacks"),)
+        ),
     )

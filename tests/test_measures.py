@@ -62,7 +62,7 @@ def test_an_unknown_name_is_refused_with_those_that_exist(names) -> None:
 
 
 def test_required_measures_are_added() -> None:
-    assert expand_measures("centring-swap".split()) == {"centring-swap", "norm-inputs"}
+    assert expand_measures(["centring-swap"]) == {"centring-swap", "norm-inputs"}
     assert expand_measures(ONE_PASS_MEASURES) == {*GROUPS["stream"], *GROUPS["norms"]}
 
 

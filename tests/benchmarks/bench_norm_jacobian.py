@@ -55,7 +55,9 @@ def stack(kind: str, sites: int, features: int, tokens: int) -> None:
 
     def work() -> None:
         for gamma in gammas:
-            prepare_norm_spectrum(gamma, kind=kind, features=features, eps=1e-5).singular_extremes(x)
+            prepare_norm_spectrum(gamma, kind=kind, features=features, eps=1e-5).singular_extremes(
+                x
+            )
 
     print(f"{kind:10} {sites} norms, H={features}, {tokens} tokens: {cpu_seconds(work):.3f} s")
 

@@ -112,7 +112,9 @@ def test_only_what_is_left_out_and_can_be_turned() -> None:
     config = GPTNeoXConfig(**SMALL)
     everything = set(vars(config))
     assert omitted_settings(config, everything) == {}
-    assert omitted_settings(config, everything - {"layer_norm_eps", "hidden_size", "use_cache"}) == {
+    assert omitted_settings(
+        config, everything - {"layer_norm_eps", "hidden_size", "use_cache"}
+    ) == {
         "layer_norm_eps": 1e-5,
         "use_cache": True,
     }

@@ -78,7 +78,7 @@ def test_several_batches_are_one_measurement() -> None:
 
 def test_settings() -> None:
     settings = ForwardSettings(clip=0.5, keep_tokens=True)
-    forward = measure_forward(model(), [batch(0)], "gradients,stream-adds".split(","), settings)
+    forward = measure_forward(model(), [batch(0)], ["gradients", "stream-adds"], settings)
     assert forward.measurements.gradients is not None
     assert forward.measurements.gradients.clipping is not None
     assert forward.measurements.gradients.clipping.max_norm == 0.5

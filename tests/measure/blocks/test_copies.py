@@ -7,7 +7,7 @@ from torch import nn
 from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks import blocks as measured
 from normdiag.measure.blocks import copies
-from normdiag.measure.blocks.copies import COPIES, AddOutputs, run_copies, jacobian_from_copies
+from normdiag.measure.blocks.copies import COPIES, AddOutputs, jacobian_from_copies, run_copies
 from normdiag.measure.blocks.points import find_stream_points
 from normdiag.measure.blocks.spans import StreamSpan
 from normdiag.measure.passes.gradient_edges import record_gradient_edges

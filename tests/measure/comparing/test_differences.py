@@ -10,7 +10,7 @@ import torch
 
 from normdiag.evidence.differences import VectorDifference
 from normdiag.measure.comparing.differences import compare_rows, measure_differences
-from normdiag.measure.comparing.snapshot import SnapshotAdd, Place, Snapshot
+from normdiag.measure.comparing.snapshot import Place, Snapshot, SnapshotAdd
 
 GENERATOR = torch.Generator().manual_seed(0)
 

@@ -22,7 +22,9 @@ def check(found: LayerMeasurement, x: torch.Tensor, y: torch.Tensor, rtol: float
     a, b = x.double().numpy(), y.double().numpy()
     cosine = (a * b).sum(-1) / (np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1))
     np.testing.assert_allclose(found.block_influence, (1 - cosine).mean(), rtol=rtol)
-    np.testing.assert_allclose(found.angular_distance, (np.arccos(cosine) / np.pi).mean(), rtol=rtol)
+    np.testing.assert_allclose(
+        found.angular_distance, (np.arccos(cosine) / np.pi).mean(), rtol=rtol
+    )
     s = np.linalg.svd(b[1:], compute_uv=False)
     p = s / s.sum()
     np.testing.assert_allclose(found.effective_rank, np.exp(-(p * np.log(p)).sum()), rtol=rtol)
@@ -144,4 +146,8 @@ def test_one_token_has_no_rank() -> None:
 
 def test_a_zero_token_has_no_angle() -> None:
     (layer, _) = layers_of(Turns(1.1), inputs_embeds=torch.zeros(1, 4, 64))
-    assert (layer.block_influence, layer.angular_distance, layer.effective_rank) == (None, None, None)
+    assert (layer.block_influence, layer.angular_distance, layer.effective_rank) == (
+        None,
+        None,
+        None,
+    )

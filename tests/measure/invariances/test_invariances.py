@@ -79,7 +79,12 @@ def test_a_norm_over_features_is_blind_to_batch_padding_and_mode(name: str) -> N
     x = torch.randn(2, 8, 16)
     kind = only(invariances(Block(lively(norm)), x))
     assert (kind.method, kind.norm) == ("module", "0.norm")
-    assert (kind.batch, kind.padding, kind.train_vs_eval, kind.batch_size_one) == (0.0, 0.0, 0.0, None)
+    assert (kind.batch, kind.padding, kind.train_vs_eval, kind.batch_size_one) == (
+        0.0,
+        0.0,
+        0.0,
+        None,
+    )
     norm, x = norm.double(), x[:1].double()
     bias = getattr(norm, "bias", None)
     bias = 0.0 if bias is None else bias.detach()

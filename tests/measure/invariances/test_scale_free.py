@@ -89,7 +89,8 @@ def built(name: str) -> tuple[nn.Module, dict]:
 def found(model: nn.Module, inputs: dict) -> dict[str, str]:
     assembly = accumulate_forward(model, **inputs)
     return {
-        each.weight: each.norm for each in find_scale_free_weights(model, assembly.first_pass.graph, assembly.sites)
+        each.weight: each.norm
+        for each in find_scale_free_weights(model, assembly.first_pass.graph, assembly.sites)
     }
 
 

@@ -41,7 +41,9 @@ class Model(nn.Module):
 
 def first_add(combine: Combine) -> ResidualAdd:
     torch.manual_seed(0)
-    return accumulate_forward(Model(combine), torch.randn(2, 5, 8)).sites.architecture.residual_adds[0]
+    return accumulate_forward(
+        Model(combine), torch.randn(2, 5, 8)
+    ).sites.architecture.residual_adds[0]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from normdiag.measure.passes.site_observer import MeasuredQuantities
 from normdiag.measure.precision.precision import fitting_factor, measure_precision
 from normdiag.measure.sites.site_statistics import SiteStatistics
 from sample_models import half_square, large_stream
-from tests.measure.forwards import accumulate_passes, measure_sites, accumulate_forward
+from tests.measure.forwards import accumulate_forward, accumulate_passes, measure_sites
 
 SMALL = {
     "hidden_size": 32,
