@@ -67,7 +67,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         "centring-swap",
         "norms",
-        "mean energy of LayerNorm and RMSNorm inputs: what removing the mean takes away",
+        "effect of LayerNorm instead of RMSNorm, or the reverse: each norm alone, all at once (two "
+        "forwards), and the mean energy of their inputs",
         ("norm-inputs",),
     ),
     Measure(
@@ -87,6 +88,12 @@ MEASURES: tuple[Measure, ...] = (
         "gradients",
         "gradient of a stated loss at every add and parameter group (one short forward and "
         "backward)",
+    ),
+    Measure(
+        "norm-speed",
+        None,
+        "time of LayerNorm and RMSNorm at the model's shapes, dtype and device; differs from "
+        "run to run, so it is never compared",
     ),
     Measure(
         "defaults",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from normdiag.evidence.architecture import Architecture, Scale
+from normdiag.evidence.architecture import Architecture, Norm, Scale
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.invariances import (
@@ -16,6 +16,8 @@ from normdiag.evidence.invariances import (
 )
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.measurements import Measurements
+from normdiag.evidence.norm_swap import NormSwap, SwapLoss
+from normdiag.evidence.statistics import MedianMax
 from normdiag.evidence.stream import Closure, Contribution, Growth, HeadInput
 from normdiag.evidence.subject import InputSummary
 from normdiag.evidence.weights import StaticPass, TensorSummary
@@ -91,6 +93,7 @@ def llama(layers: int = 24) -> Report:
                 layers=turns(name, layers),
                 blocks=blocks(adds),
                 invariances=blind("rmsnorm", norms[0].id),
+                norm_swap=swap(norms),
                 closure={name: Closure(max_rel_error=3.1e-7, layer=min(12, layers - 1))},
                 replay=replays(architecture),
                 head_input=HeadInput(rms=2.1, max_abs=41.0),
@@ -304,6 +307,22 @@ def blind(kind: Literal["layernorm", "rmsnorm"], site: str) -> Invariances:
     weight = ScaleInvariantWeight(weight="head.weight", norm="head.bn", frobenius=12.5)
     return Invariances(
         kinds={kind: own, "batchnorm": coupled}, centring=(mean,), scale_invariant_weights=(weight,)
+    )
+
+
+def swap(norms: list[Norm]) -> NormSwap:
+    """LayerNorm instead of RMSNorm, everywhere."""
+    return NormSwap(
+        layernorms=0,
+        rmsnorms=len(norms),
+        swapped=len(norms),
+        alone={
+            norm.id: MedianMax(median=0.01 * (place % 5), max=0.03 * (place % 5))
+            for place, norm in enumerate(norms)
+        },
+        hidden_change=0.1326,
+        tokens=512,
+        loss=SwapLoss(kind="causal-lm", tokens=508, before=2.6727, after=2.7691),
     )
 
 

@@ -47,9 +47,7 @@ class NormInvariance:
 @record
 class CentringEffect:
     """Mean energy of norm inputs times H (chance level 1), which centring removes; over `norms`
-    norms.
-
-    Where it is far above 1, LayerNorm and RMSNorm differ."""
+    norms. What the other kind would change is in `norm_swap`."""
 
     kind: Literal["layernorm", "rmsnorm"]
     norms: int

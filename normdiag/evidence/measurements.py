@@ -11,6 +11,8 @@ from normdiag.evidence.invariances import Invariances
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.norm_inputs import NormMeasurement
+from normdiag.evidence.norm_speed import NormSpeed
+from normdiag.evidence.norm_swap import NormSwap
 from normdiag.evidence.precision import Precision
 from normdiag.evidence.record import record
 from normdiag.evidence.replay import Replay
@@ -38,6 +40,9 @@ class Measurements:
     gradients: Gradients | None = None
     precision: Precision | None = None
     invariances: Invariances | None = None
+    norm_swap: NormSwap | None = None
+    norm_speed: tuple[NormSpeed, ...] = ()
+    """By shape, dtype and form. Times: no two runs agree."""
     head_input: HeadInput | None = None
     first_nonfinite: FirstNonFinite | None = None
     weights: StaticPass | None = None

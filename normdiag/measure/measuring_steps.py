@@ -19,6 +19,8 @@ from normdiag.measure.depth.depth import relate_layers
 from normdiag.measure.gradients.backward import measure_gradients
 from normdiag.measure.invariances.centring import measure_centring
 from normdiag.measure.invariances.invariances import measure_invariances
+from normdiag.measure.invariances.norm_speed import measure_norm_speed
+from normdiag.measure.invariances.norm_swap import measure_norm_swap
 from normdiag.measure.precision.logit_bounds import compute_logit_bounds
 from normdiag.measure.precision.precision import measure_precision
 from normdiag.measure.settings import ForwardSettings
@@ -115,7 +117,16 @@ def _add_invariances(measured: MeasuredModel, measurements: Measurements) -> Ste
 def _add_centring(measured: MeasuredModel, measurements: Measurements) -> StepResult:
     centring = measure_centring(measured.statistics.sites.architecture, measurements.norms)
     invariances = replace(measurements.invariances or Invariances(), centring=centring)
-    return replace(measurements, invariances=invariances), []
+    measurements = replace(measurements, invariances=invariances)
+    swap = measure_norm_swap(measured.model, measured.batch, measured.statistics, measured.settings)
+    if isinstance(swap, SkippedMeasurement):
+        return measurements, [swap]
+    return replace(measurements, norm_swap=swap), []
+
+
+def _add_norm_speed(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    speed = measure_norm_speed(measured.model, measured.statistics.sites)
+    return replace(measurements, norm_speed=speed), []
 
 
 # The gradients come first: they need the most memory, and what others leave behind would add to it.
@@ -132,5 +143,6 @@ STEPS = (
         lambda measured: count_spans(measured.statistics.sites.architecture),
     ),
     MeasuringStep("invariances", "testing invariances", _add_invariances),
-    MeasuringStep("centring-swap", "summing mean energies", _add_centring),
+    MeasuringStep("centring-swap", "swapping the norms", _add_centring),
+    MeasuringStep("norm-speed", "timing the norms", _add_norm_speed),
 )

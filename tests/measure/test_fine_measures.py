@@ -21,10 +21,11 @@ FILLED = {
     "attention-logits": {"precision.logit_bounds"},
     "norm-inputs": {"norms"},
     "invariances": {"invariances.kinds"},
-    "centring-swap": {"invariances.centring"},
+    "centring-swap": {"invariances.centring", "norm_swap"},
     "norm-jacobians": {"norms.jacobian"},
     "block-jacobians": {"blocks"},
     "gradients": {"gradients"},
+    "norm-speed": {"norm_speed"},
     "defaults": set(),
 }
 ALWAYS = {"replay", "weights"}

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from normdiag.evidence.invariances import (
-    CentringEffect,
     Invariances,
     KindInvariance,
     ScaleInvariantWeight,
@@ -57,16 +54,6 @@ def test_it_says_what_was_run() -> None:
 def test_what_is_left_of_one_token() -> None:
     assert "energy left at batch size 1 in train mode: 0%" in said(batch=0.4, batch_size_one=0.0)
     assert "batch size 1" not in said()
-
-
-@pytest.mark.parametrize(("largest", "verdict"), [(1.4, "nearly the same"), (47.0, "would differ")])
-def test_what_another_norm_would_do(largest: float, verdict: str) -> None:
-    centring = CentringEffect(
-        kind="layernorm", norms=2, median=0.9, max=largest, norm="a.b", share=0.37
-    )
-    kinds = {"layernorm": KindInvariance(**KIND)}
-    text = written(report(Invariances(kinds=kinds, centring=(centring,))), width=400)
-    assert verdict in text and "RMSNorm would" in text
 
 
 def test_many_scale_free_weights_are_cut_short() -> None:

@@ -158,6 +158,7 @@ def test_every_section_is_there_to_unfold():
         "Norms",
         "Jacobians of model.layers",
         "Invariances",
+        "RMSNorm or LayerNorm",
         "Findings",
         "Coverage",
     ]

@@ -155,7 +155,7 @@ def common_offset() -> Outcome:
     how="""one LayerNorm and one RMSNorm, width 64, on 2 x 16 normal tokens, seed 0, with m times
     the ones vector added: `mean_energy` of the input, and the rms of the output less its mean over
     features. The trained checkpoint `sample_models/tiny_llama` on the built-in texts: `mean_energy`
-    times H of its 17 norms.""",
+    times H of its 17 norms, and `norm_swap`.""",
 )
 def centred_inputs() -> Outcome:
     inputs = torch.randn(2, 16, H, generator=torch.Generator().manual_seed(0))
@@ -167,6 +167,7 @@ def centred_inputs() -> Outcome:
         signals = [_output_signal(norm(H), x) for norm in (nn.LayerNorm, nn.RMSNorm)]
         rows.append([mean, energy, H * energy, *signals])
     llama = normdiag.inspect("sample_models/tiny_llama", measure=("norms",))
+    swap = llama.measurements.norm_swap
     times_chance = sorted(48 * n.mean_energy for n in llama.measurements.norms.values())
     median, largest = times_chance[8], times_chance[-1]
     return Outcome(
@@ -183,10 +184,13 @@ def centred_inputs() -> Outcome:
             "from RMSNorm",
         ],
         rows,
-        "Without a mean the two norms are the same. A mean of m deviations leaves the rest "
-        "1/sqrt(1 + m^2) of its size in RMSNorm; the model has no need to build one, and the "
-        f"trained tiny_llama has {median:.2g} times the mean energy of chance at the median norm, "
-        f"{largest:.2g} times at the worst.",
+        "Without a mean over features the two norms give the same output. A mean of m deviations "
+        "leaves the rest 1/sqrt(1 + m^2) of its size in RMSNorm; the model has no need to build one, and the "
+        f"trained tiny_llama has {median:.2g} times the mean energy of chance at the median "
+        f"norm, {largest:.2g} times at the largest. That is little at each norm and adds up: LayerNorm "
+        f"instead of RMSNorm at all {swap.swapped} norms changes its last hidden state by "
+        f"{100 * swap.hidden_change:.2g} %, and its loss from {swap.loss.before:.4g} to "
+        f"{swap.loss.after:.4g}.",
     )
 
 

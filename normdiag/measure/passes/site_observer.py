@@ -32,6 +32,19 @@ class MeasuredQuantities:
     """The largest values between the sites: of products, contractions and squares."""
 
 
+def overwrites_site_operand(op: str, args: tuple[Any, ...]) -> bool:
+    """Whether an operation in place may be an addition to x, or a division of x by a statistic."""
+    if len(args) < 2 or not (op in ADDITIONS or op in _SCALINGS):
+        return False
+    a, b = args[0], args[1]
+    if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
+        return False
+    if a.dim() < 2 or not a.is_floating_point():
+        return False
+    is_statistic = 1 < b.numel() < a.numel() and b.dim() == a.dim()
+    return a.shape == b.shape if op in ADDITIONS else is_statistic
+
+
 @dataclass(slots=True)
 class SiteObserver:
     """Detects sites and measures them. Implements `capture.recorder.OperationObserver`.
@@ -53,15 +66,7 @@ class SiteObserver:
 
     def needs_operand_copy(self, op: str, args: tuple[Any, ...]) -> bool:
         """True for x of an addition in place and for x of a division by a statistic of it."""
-        if len(args) < 2 or not (op in ADDITIONS or op in _SCALINGS):
-            return False
-        a, b = args[0], args[1]
-        if not (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor)):
-            return False
-        if a.dim() < 2 or not a.is_floating_point():
-            return False
-        is_statistic = 1 < b.numel() < a.numel() and b.dim() == a.dim()
-        return a.shape == b.shape if op in ADDITIONS else is_statistic
+        return overwrites_site_operand(op, args)
 
     def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         """Measure the site that `node` is, or the largest value that it computes."""

@@ -31,7 +31,7 @@ class HeadInputAccumulator:
         if not forward.stacks:
             self.is_known = False
             return
-        node = _head_input_node(max(forward.stacks, key=lambda s: s.adds[-1].add.index))
+        node = head_input_node(max(forward.stacks, key=lambda s: s.adds[-1].add.index))
         value = forward.records.recent_outputs.get(node)
         if value is None:
             self.is_known = False
@@ -81,7 +81,8 @@ def _scale_to_head(forward: ForwardPass, node: Node) -> float:
     return 1.0
 
 
-def _head_input_node(stack: StackStructure) -> Node:
+def head_input_node(stack: StackStructure) -> Node:
+    """The last add of `stack`, or the norm that its value passes last."""
     last = stack.adds[-1]
     norms = (*last.stream_norms, *stack.final_norms)
     return norms[-1].node if norms else last.add.node

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from normdiag.evidence.invariances import CentringEffect, KindInvariance, ScaleInvariantWeight
-from normdiag.number_text import format_count, format_number, format_percent
+from normdiag.evidence.invariances import KindInvariance, ScaleInvariantWeight
+from normdiag.number_text import format_number, format_percent
 from normdiag.render.elements import Element, Fact, FactList, Heading, Sentence
 from normdiag.render.escape import shorten_text
 from normdiag.render.truncated_lines import join_truncated
@@ -13,10 +13,7 @@ from normdiag.report.report import Report
 
 _INVARIANT = 1e-3
 """A relative change below this is none, epsilon and rounding apart."""
-_FAR_FROM_CHANCE = 10.0
-"""Times chance from which on LayerNorm and RMSNorm are not the same."""
 _SHOWN = 3
-_NAMES = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
 
 
 def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
@@ -31,8 +28,6 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
             for kind, invariance in invariances.kinds.items()
         )
     )
-    for centring in invariances.centring:
-        yield Sentence(text=_describe_centring(centring))
     if invariances.scale_invariant_weights:
         most = None if all_rows else _SHOWN
         yield Sentence(text=_describe_weights(invariances.scale_invariant_weights, most))
@@ -56,22 +51,6 @@ def _describe_kind(invariance: KindInvariance) -> str:
         parts.append(f"energy left at batch size 1 in train mode: {share}")
     method = "run" if invariance.method == "module" else "replayed"
     return f"{'; '.join(parts)} ({method} at {shorten_text(invariance.norm)})"
-
-
-def _describe_centring(centring: CentringEffect) -> str:
-    kind = _NAMES[centring.kind]
-    other = "RMSNorm" if centring.kind == "layernorm" else "LayerNorm"
-    text = (
-        f"Mean-direction energy of {kind} inputs ({format_count(centring.norms, 'norm')}): "
-        f"median {format_number(centring.median)} × chance, largest "
-        f"{format_number(centring.max)} × chance"
-    )
-    if centring.max < _FAR_FROM_CHANCE:
-        return f"{text} at {shorten_text(centring.norm)}; {other} would do nearly the same."
-    return (
-        f"{text} ({format_percent(centring.share)} of the energy) at "
-        f"{shorten_text(centring.norm)}; {other} would differ there."
-    )
 
 
 def _describe_weights(weights: tuple[ScaleInvariantWeight, ...], most: int | None) -> str:

@@ -1,0 +1,114 @@
+"""RMSNorm or LayerNorm: what the other kind would change, and how long each takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.evidence.invariances import CentringEffect
+from normdiag.evidence.norm_speed import NormSpeed
+from normdiag.evidence.norm_swap import NormSwap, SwapLoss
+from normdiag.number_text import format_count, format_number, format_percent
+from normdiag.render.elements import Column, Element, Heading, Name, Number, Row, Sentence, Table
+from normdiag.render.escape import shorten_text
+from normdiag.render.sort_key import nan_as_largest
+from normdiag.report.report import Report
+
+_NAMES = {"layernorm": "LayerNorm", "rmsnorm": "RMSNorm"}
+_LOSSES = {
+    "causal-lm": "next-token loss",
+    "sequence-to-sequence": "next-token loss",
+    "masked-lm": "masked-token loss",
+}
+_SPEED_COLUMNS = (
+    Column(title="input"),
+    Column(title="norms", align="right", meaning="of the model, with such an input"),
+    Column(title="form"),
+    Column(title="LayerNorm", align="right", unit="ms", meaning="median time"),
+    Column(title="RMSNorm", align="right", unit="ms", meaning="median time"),
+    Column(title="ratio", align="right", meaning="RMSNorm's time over LayerNorm's, median"),
+    Column(title="min", align="right", meaning="smallest ratio of two neighbouring runs"),
+    Column(title="max", align="right", meaning="largest"),
+)
+
+
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
+    """Yield the effect of the swap, the mean energies behind it, and the times."""
+    measured = report.measurements
+    centring = () if measured.invariances is None else measured.invariances.centring
+    if not (centring or measured.norm_swap or measured.norm_speed):
+        return
+    yield Heading(title="RMSNorm or LayerNorm")
+    if measured.norm_swap is not None:
+        for text in _describe_swap(measured.norm_swap):
+            yield Sentence(text=text)
+    for effect in centring:
+        yield Sentence(text=_describe_centring(effect))
+    if measured.norm_speed:
+        yield _tabulate_speed(measured.norm_speed)
+
+
+def _describe_swap(swap: NormSwap) -> Iterator[str]:
+    """All at once, then the largest alone."""
+    if swap.hidden_change is not None and swap.swapped:
+        change = f"changes the last hidden state by {format_percent(swap.hidden_change)}"
+        tokens = format_count(swap.tokens, "token")
+        yield f"{_name_swap(swap)} {change} ({tokens}){_describe_loss(swap.loss)}."
+    elif swap.loss is not None and swap.swapped:
+        yield f"{_name_swap(swap)}{_describe_loss(swap.loss)}."
+    if swap.alone:
+        norm = max(swap.alone, key=lambda id: nan_as_largest(swap.alone[id].median))
+        largest = swap.alone[norm]
+        yield (
+            "Largest change of a single norm's output, on its own input: "
+            f"{shorten_text(norm)} (median {format_percent(largest.median)}, largest "
+            f"{format_percent(largest.max)} over sampled rows)."
+        )
+
+
+def _name_swap(swap: NormSwap) -> str:
+    many = swap.layernorms + swap.rmsnorms
+    norms = format_count(many, "norm")
+    place = f"all {norms}" if swap.swapped == many > 1 else f"{swap.swapped} of {norms}"
+    if swap.layernorms and swap.rmsnorms:
+        return f"LayerNorm and RMSNorm exchanged at {place}"
+    if swap.layernorms:
+        return f"RMSNorm instead of LayerNorm at {place}"
+    return f"LayerNorm instead of RMSNorm at {place}"
+
+
+def _describe_loss(loss: SwapLoss | None) -> str:
+    if loss is None:
+        return ""
+    name = _LOSSES.get(loss.kind, "loss")
+    before, after = (format_number(value, 4) for value in (loss.before, loss.after))
+    return f"; {name} {before} -> {after} ({format_count(loss.tokens, 'target')})"
+
+
+def _describe_centring(centring: CentringEffect) -> str:
+    return (
+        f"Mean-direction energy of {_NAMES[centring.kind]} inputs "
+        f"({format_count(centring.norms, 'norm')}): median {format_number(centring.median)} × "
+        f"chance, largest {format_number(centring.max)} × chance "
+        f"({format_percent(centring.share)} of the energy) at {shorten_text(centring.norm)}."
+    )
+
+
+def _tabulate_speed(speeds: tuple[NormSpeed, ...]) -> Table:
+    rows = []
+    for speed in speeds:
+        shape = "×".join(map(str, speed.shape))
+        rows.append(
+            Row(
+                cells=(
+                    Name(text=f"{shape} {speed.dtype} on {speed.device}"),
+                    Number(value=speed.norms, write=format_number),
+                    Name(text="fused" if speed.form == "fused" else "written out"),
+                    Number(value=speed.layernorm_ms),
+                    Number(value=speed.rmsnorm_ms),
+                    Number(value=speed.ratio),
+                    Number(value=speed.ratio_min),
+                    Number(value=speed.ratio_max),
+                )
+            )
+        )
+    return Table(columns=_SPEED_COLUMNS, rows=tuple(rows))

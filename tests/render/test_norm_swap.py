@@ -1,0 +1,109 @@
+"""What another norm would change, in words that the numbers bear out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from normdiag.evidence.invariances import CentringEffect, Invariances
+from normdiag.evidence.norm_speed import NormSpeed
+from normdiag.evidence.norm_swap import NormSwap, SwapLoss
+from normdiag.evidence.statistics import MedianMax
+from normdiag.report.report import Report
+from tests.reports import llama
+from tests.written import written
+
+
+def report(**measured: Any) -> Report:
+    one = llama(1)
+    cleared = {"invariances": None, "norm_swap": None} | measured
+    return replace(one, measurements=replace(one.measurements, **cleared))
+
+
+def text(**measured: Any) -> str:
+    return written(report(**measured), width=400)
+
+
+def swap(**given: Any) -> NormSwap:
+    whole: dict[str, Any] = {
+        "layernorms": 0,
+        "rmsnorms": 61,
+        "swapped": 61,
+        "alone": {"a": MedianMax(median=0.05, max=0.9), "b": MedianMax(median=0.06, max=0.15)},
+        "hidden_change": 0.1326,
+        "tokens": 512,
+        "loss": SwapLoss(kind="causal-lm", tokens=508, before=2.67267, after=2.76913),
+    }
+    return NormSwap(**(whole | given))
+
+
+def test_all_at_once_with_the_loss() -> None:
+    assert (
+        "LayerNorm instead of RMSNorm at all 61 norms changes the last hidden state by 13% "
+        "(512 tokens); next-token loss 2.673 -> 2.769 (508 targets)."
+    ) in text(norm_swap=swap())
+
+
+def test_the_largest_alone() -> None:
+    assert (
+        "Largest change of a single norm's output, on its own input: b (median 6.0%, largest 15% "
+        "over sampled rows)."
+    ) in text(norm_swap=swap())
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"layernorms": 61, "rmsnorms": 0}, "RMSNorm instead of LayerNorm at all 61 norms"),
+        ({"layernorms": 3, "swapped": 64}, "LayerNorm and RMSNorm exchanged at all 64 norms"),
+        ({"swapped": 60}, "at 60 of 61 norms"),
+        ({"rmsnorms": 1, "swapped": 1}, "at 1 of 1 norm changes"),
+    ],
+)
+def test_which_norms_were_swapped(given: dict[str, int], words: str) -> None:
+    assert words in text(norm_swap=swap(**given))
+
+
+def test_nothing_is_said_of_a_loss_that_there_is_not() -> None:
+    line = next(x for x in text(norm_swap=swap(loss=None)).splitlines() if "instead" in x)
+    assert "loss" not in line
+
+
+def test_what_was_not_swapped_changes_nothing_that_is_said() -> None:
+    assert "instead of" not in text(norm_swap=swap(swapped=0))
+
+
+def test_mean_energy_is_a_number_without_a_verdict() -> None:
+    effect = CentringEffect(kind="layernorm", norms=2, median=0.9, max=47.0, norm="a.b", share=0.37)
+    shown = text(invariances=Invariances(centring=(effect,)))
+    assert (
+        "Mean-direction energy of LayerNorm inputs (2 norms): median 0.900 × chance, largest 47.0 "
+        "× chance (37% of the energy) at a.b."
+    ) in shown
+    assert "RMSNorm would" not in shown
+
+
+def test_times_are_a_table() -> None:
+    speed = NormSpeed(
+        form="composed",
+        shape=(4, 128, 576),
+        features=576,
+        dtype="float32",
+        device="cpu",
+        norms=61,
+        runs=30,
+        layernorm_ms=2.0,
+        rmsnorm_ms=1.5,
+        ratio=0.75,
+        ratio_min=0.5,
+        ratio_max=0.9,
+    )
+    (line,) = (x for x in text(norm_speed=(speed,)).splitlines() if "written out" in x)
+    assert "4×128×576 float32 on cpu" in line
+    assert line.split()[-5:] == ["2.00", "1.500", "0.750", "0.500", "0.900"]
+
+
+def test_nothing_measured_nothing_shown() -> None:
+    assert "RMSNorm or LayerNorm" not in text()
