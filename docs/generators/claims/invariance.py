@@ -185,12 +185,11 @@ def centred_inputs() -> Outcome:
         ],
         rows,
         "Without a mean over features the two norms give the same output. A mean of m deviations "
-        "leaves the rest 1/sqrt(1 + m^2) of its size in RMSNorm; the model has no need to build one, and the "
-        f"trained tiny_llama has {median:.2g} times the mean energy of chance at the median "
-        f"norm, {largest:.2g} times at the largest. That is little at each norm and adds up: LayerNorm "
-        f"instead of RMSNorm at all {swap.swapped} norms changes its last hidden state by "
-        f"{100 * swap.hidden_change:.2g} %, and its loss from {swap.loss.before:.4g} to "
-        f"{swap.loss.after:.4g}.",
+        "leaves the rest 1/sqrt(1 + m^2) of its size in RMSNorm; the model has no need to build "
+        f"one, and the trained tiny_llama has {median:.2g} times the mean energy of chance at the "
+        f"median norm, {largest:.2g} times at the largest. LayerNorm instead of RMSNorm at all "
+        f"{swap.swapped} norms changes its last hidden state by {100 * swap.hidden_change:.2g} %, "
+        f"and its loss from {swap.loss.before:.4g} to {swap.loss.after:.4g}.",
     )
 
 

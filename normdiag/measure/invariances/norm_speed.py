@@ -18,6 +18,7 @@ from normdiag.structure.build_architecture import SiteMap
 RUNS, _WARM_UP, _SHAPES = 30, 3, 4
 _EPS = 1e-5
 Form = Literal["fused", "composed"]
+Operation = Callable[[], Tensor]
 
 
 def measure_norm_speed(model: nn.Module, sites: SiteMap, runs: int = RUNS) -> tuple[NormSpeed, ...]:
@@ -49,7 +50,7 @@ def time_norms(
     rows = torch.Size(shape).numel() // features
     x = torch.randn(rows, features, generator=torch.Generator().manual_seed(0)).to(device, dtype)
     gain, bias = torch.ones(features).to(x), torch.zeros(features).to(x)
-    kinds = {
+    forms: dict[str, tuple[Operation, Operation]] = {
         "fused": (
             lambda: F.layer_norm(x, (features,), gain, bias, _EPS),
             lambda: F.rms_norm(x, (features,), gain, _EPS),
@@ -58,7 +59,8 @@ def time_norms(
             lambda: compose_layer_norm(x, gain, bias),
             lambda: compose_rms_norm(x, gain),
         ),
-    }[form]
+    }
+    kinds = forms[form]
     for _ in range(_WARM_UP):
         for run in kinds:
             run()
@@ -92,7 +94,7 @@ def compose_rms_norm(x: Tensor, gain: Tensor) -> Tensor:
 
 
 def _iterate_pairs(
-    kinds: tuple[Callable[[], Tensor], Callable[[], Tensor]], runs: int, device: torch.device
+    kinds: tuple[Operation, Operation], runs: int, device: torch.device
 ) -> Iterator[tuple[float, float]]:
     """Seconds of each kind, run after run."""
     for _ in range(runs):
@@ -100,7 +102,7 @@ def _iterate_pairs(
         yield first, second
 
 
-def _time_run(run: Callable[[], Tensor], device: torch.device) -> float:
+def _time_run(run: Operation, device: torch.device) -> float:
     _wait_for(device)
     start = time.perf_counter()
     run()
