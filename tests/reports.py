@@ -313,8 +313,8 @@ def blind(kind: Literal["layernorm", "rmsnorm"], site: str) -> Invariances:
 def swap(norms: list[Norm]) -> NormSwap:
     """LayerNorm instead of RMSNorm, everywhere."""
     return NormSwap(
-        layernorms=0,
-        rmsnorms=len(norms),
+        layer_norms=0,
+        rms_norms=len(norms),
         swapped=len(norms),
         alone={
             norm.id: MedianMax(median=0.01 * (place % 5), max=0.03 * (place % 5))

@@ -21,9 +21,9 @@ class NormSpeed:
     norms: int
     """How many norms of the model have this input."""
     runs: int
-    layernorm_ms: float
+    layer_norm_ms: float
     """Median."""
-    rmsnorm_ms: float
+    rms_norm_ms: float
     ratio: float
     """RMSNorm's time over LayerNorm's, of neighbouring runs: median."""
     ratio_min: float

@@ -24,9 +24,9 @@ class SwapLoss:
 class NormSwap:
     """LayerNorms without their centring, RMSNorms with one; gain, bias and epsilon stay."""
 
-    layernorms: int
+    layer_norms: int
     """How many there are."""
-    rmsnorms: int
+    rms_norms: int
     swapped: int
     """How many were swapped in the forward; the others could not be recomputed there."""
     alone: dict[str, MedianMax] = field(default_factory=dict)

@@ -50,7 +50,7 @@ def test_minilm_without_centring(minilm_directory: Path) -> None:
     swap = normdiag.inspect(
         model, inputs={"input_ids": IDS}, measure=("centring-swap",)
     ).measurements.norm_swap
-    assert swap is not None and swap.swapped == swap.layernorms == 13
+    assert swap is not None and swap.swapped == swap.layer_norms == 13
     expected = change(before.last_hidden_state, after.last_hidden_state)
     assert swap.hidden_change == pytest.approx(expected, rel=1e-3)
 
@@ -70,7 +70,7 @@ def test_smollm2_with_centring(smollm2_directory: Path) -> None:
     swap = normdiag.inspect(
         model, inputs={"input_ids": IDS}, measure=("centring-swap",)
     ).measurements.norm_swap
-    assert swap is not None and swap.swapped == swap.rmsnorms == 61 and swap.loss is not None
+    assert swap is not None and swap.swapped == swap.rms_norms == 61 and swap.loss is not None
     before, after = (output.hidden_states[-1] for output in outputs)
     assert swap.hidden_change == pytest.approx(change(before, after), rel=1e-3)
     losses = [

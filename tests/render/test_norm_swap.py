@@ -28,8 +28,8 @@ def text(**measured: Any) -> str:
 
 def swap(**given: Any) -> NormSwap:
     whole: dict[str, Any] = {
-        "layernorms": 0,
-        "rmsnorms": 61,
+        "layer_norms": 0,
+        "rms_norms": 61,
         "swapped": 61,
         "alone": {"a": MedianMax(median=0.05, max=0.9), "b": MedianMax(median=0.06, max=0.15)},
         "hidden_change": 0.1326,
@@ -56,10 +56,10 @@ def test_the_largest_alone() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"layernorms": 61, "rmsnorms": 0}, "RMSNorm instead of LayerNorm at all 61 norms"),
-        ({"layernorms": 3, "swapped": 64}, "LayerNorm and RMSNorm exchanged at all 64 norms"),
+        ({"layer_norms": 61, "rms_norms": 0}, "RMSNorm instead of LayerNorm at all 61 norms"),
+        ({"layer_norms": 3, "swapped": 64}, "LayerNorm and RMSNorm exchanged at all 64 norms"),
         ({"swapped": 60}, "at 60 of 61 norms"),
-        ({"rmsnorms": 1, "swapped": 1}, "at 1 of 1 norm changes"),
+        ({"rms_norms": 1, "swapped": 1}, "at 1 of 1 norm changes"),
     ],
 )
 def test_which_norms_were_swapped(given: dict[str, int], words: str) -> None:
@@ -94,8 +94,8 @@ def test_times_are_a_table() -> None:
         device="cpu",
         norms=61,
         runs=30,
-        layernorm_ms=2.0,
-        rmsnorm_ms=1.5,
+        layer_norm_ms=2.0,
+        rms_norm_ms=1.5,
         ratio=0.75,
         ratio_min=0.5,
         ratio_max=0.9,

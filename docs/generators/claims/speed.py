@@ -27,7 +27,7 @@ def faster_by_half() -> Outcome:
             speed = time_norms(form, shape, width, torch.float32, device, runs=RUNS)
             ratios = f"{speed.ratio_min:.2f} to {speed.ratio_max:.2f}"
             name = "fused" if form == "fused" else "written out"
-            times = (speed.layernorm_ms, speed.rmsnorm_ms)
+            times = (speed.layer_norm_ms, speed.rms_norm_ms)
             rows.append([width, name, *times, 100 * (1 - speed.ratio), ratios])
     return Outcome(
         "no fixed saving can be claimed",

@@ -70,8 +70,8 @@ def measure_norm_swap(
             kind=objective.kind, tokens=loss_before[1], before=loss_before[0], after=loss_after[0]
         )
     return NormSwap(
-        layernorms=sum(norm.kind == "layernorm" for norm in norms),
-        rmsnorms=sum(norm.kind == "rmsnorm" for norm in norms),
+        layer_norms=sum(norm.kind == "layernorm" for norm in norms),
+        rms_norms=sum(norm.kind == "rmsnorm" for norm in norms),
         swapped=swapped.swapped,
         alone={id: effect for id, effect in alone.items() if effect is not None},
         hidden_change=change,

@@ -66,12 +66,12 @@ def _describe_swap(swap: NormSwap) -> Iterator[str]:
 
 
 def _name_swap(swap: NormSwap) -> str:
-    many = swap.layernorms + swap.rmsnorms
+    many = swap.layer_norms + swap.rms_norms
     norms = format_count(many, "norm")
     place = f"all {norms}" if swap.swapped == many > 1 else f"{swap.swapped} of {norms}"
-    if swap.layernorms and swap.rmsnorms:
+    if swap.layer_norms and swap.rms_norms:
         return f"LayerNorm and RMSNorm exchanged at {place}"
-    if swap.layernorms:
+    if swap.layer_norms:
         return f"RMSNorm instead of LayerNorm at {place}"
     return f"LayerNorm instead of RMSNorm at {place}"
 
@@ -103,8 +103,8 @@ def _tabulate_speed(speeds: tuple[NormSpeed, ...]) -> Table:
                     Name(text=f"{shape} {speed.dtype} on {speed.device}"),
                     Number(value=speed.norms, write=format_number),
                     Name(text="fused" if speed.form == "fused" else "written out"),
-                    Number(value=speed.layernorm_ms),
-                    Number(value=speed.rmsnorm_ms),
+                    Number(value=speed.layer_norm_ms),
+                    Number(value=speed.rms_norm_ms),
                     Number(value=speed.ratio),
                     Number(value=speed.ratio_min),
                     Number(value=speed.ratio_max),

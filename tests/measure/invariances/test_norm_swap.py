@@ -83,7 +83,7 @@ def test_every_spelling_is_swapped(name: str) -> None:
         return (rms_norm if centres else layer_norm)(x, gain, bias, eps)
 
     swap = measure(Stack(spelling), IDS)
-    assert (swap.layernorms, swap.rmsnorms) == ((4, 0) if centres else (0, 4))
+    assert (swap.layer_norms, swap.rms_norms) == ((4, 0) if centres else (0, 4))
     assert swap.swapped == 4
     (before, _), (after, _) = by_hand(spelling, IDS), by_hand(other, IDS)
     expected = float((after - before).norm() / before.norm())
@@ -154,7 +154,7 @@ def test_centred_inputs_change_nothing() -> None:
     with torch.no_grad():
         model.embed.weight -= model.embed.weight.mean(-1, keepdim=True)
     swap = measure(model, IDS)
-    assert swap.rmsnorms == 1
+    assert swap.rms_norms == 1
     assert swap.hidden_change == pytest.approx(0, abs=1e-6)
     assert next(iter(swap.alone.values())).max == pytest.approx(0, abs=1e-6)
 
