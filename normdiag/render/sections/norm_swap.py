@@ -8,7 +8,7 @@ from normdiag.evidence.invariances import CentringEffect
 from normdiag.evidence.norm_speed import NormSpeed
 from normdiag.evidence.norm_swap import NormSwap, SwapLoss
 from normdiag.number_text import format_count, format_number, format_percent
-from normdiag.render.elements import Column, Element, Heading, Name, Number, Row, Sentence, Table
+from normdiag.render.elements import Element, Heading, Sentence
 from normdiag.render.escape import shorten_text
 from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
@@ -19,16 +19,6 @@ _LOSSES = {
     "sequence-to-sequence": "next-token loss",
     "masked-lm": "masked-token loss",
 }
-_SPEED_COLUMNS = (
-    Column(title="input"),
-    Column(title="norms", align="right", meaning="of the model, with such an input"),
-    Column(title="form"),
-    Column(title="LayerNorm", align="right", unit="ms", meaning="median time"),
-    Column(title="RMSNorm", align="right", unit="ms", meaning="median time"),
-    Column(title="ratio", align="right", meaning="RMSNorm's time over LayerNorm's, median"),
-    Column(title="min", align="right", meaning="smallest ratio of two neighbouring runs"),
-    Column(title="max", align="right", meaning="largest"),
-)
 
 
 def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
@@ -43,8 +33,8 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
             yield Sentence(text=text)
     for effect in centring:
         yield Sentence(text=_describe_centring(effect))
-    if measured.norm_speed:
-        yield _tabulate_speed(measured.norm_speed)
+    for speed in measured.norm_speed:
+        yield Sentence(text=_describe_speed(speed))
 
 
 def _describe_swap(swap: NormSwap) -> Iterator[str]:
@@ -93,22 +83,13 @@ def _describe_centring(centring: CentringEffect) -> str:
     )
 
 
-def _tabulate_speed(speeds: tuple[NormSpeed, ...]) -> Table:
-    rows = []
-    for speed in speeds:
-        shape = "×".join(map(str, speed.shape))
-        rows.append(
-            Row(
-                cells=(
-                    Name(text=f"{shape} {speed.dtype} on {speed.device}"),
-                    Number(value=speed.norms, write=format_number),
-                    Name(text="fused" if speed.form == "fused" else "written out"),
-                    Number(value=speed.layer_norm_ms),
-                    Number(value=speed.rms_norm_ms),
-                    Number(value=speed.ratio),
-                    Number(value=speed.ratio_min),
-                    Number(value=speed.ratio_max),
-                )
-            )
-        )
-    return Table(columns=_SPEED_COLUMNS, rows=tuple(rows))
+def _describe_speed(speed: NormSpeed) -> str:
+    shape = "×".join(map(str, speed.shape))
+    form = "fused" if speed.form == "fused" else "written out"
+    return (
+        f"Time at {shape} {speed.dtype} on {speed.device} ({format_count(speed.norms, 'norm')}), "
+        f"{form}: LayerNorm {format_number(speed.layer_norm_ms)} ms, RMSNorm "
+        f"{format_number(speed.rms_norm_ms)} ms; RMSNorm / LayerNorm {format_number(speed.ratio)} "
+        f"({format_number(speed.ratio_min)} to {format_number(speed.ratio_max)}; medians and range "
+        f"of {speed.runs} runs)."
+    )
