@@ -1,8 +1,8 @@
 """An epsilon that half precision does not have: BERT's 1e-12 in a float16 model.
 
-The smallest number of float16 is 6e-8; a norm that is computed in float16 adds 0, and a constant row
-is 0 / 0. PyTorch's fused kernel computes in float32 and keeps the epsilon; a norm that is written
-out in the model's format does not.
+The smallest number of float16 is 6e-8; a norm that is computed in float16 adds 0, and a constant
+row is 0 / 0. PyTorch's fused kernel computes in float32 and keeps the epsilon; a norm that is
+written out in the model's format does not.
 
 normdiag must find
     one stack `blocks`: pre, layernorm, 6 layers, 1 norm and 1 add each, final norm `ln_f`

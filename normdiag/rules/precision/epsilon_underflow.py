@@ -33,9 +33,9 @@ class EpsilonUnderflow(Rule):
     ## How it is measured
 
     The epsilon in the graph is compared with half of the smallest positive number of a format:
-    float16 2^-24, bfloat16 2^-133, float32 2^-149. The format is that of the addition in a norm that
-    is written out (so a norm that casts to float32 first passes), and the model's for a fused one.
-    It covers layer, RMS and group norms; an L2 norm clamps its denominator instead.
+    float16 2^-24, bfloat16 2^-133, float32 2^-149. The format is that of the addition in a norm
+    that is written out (so a norm that casts to float32 first passes), and the model's for a fused
+    one. It covers layer, RMS and group norms; an L2 norm clamps its denominator instead.
 
     ## Thresholds
 
