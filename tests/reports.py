@@ -18,7 +18,7 @@ from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.norm_swap import NormSwap, SwapLoss
 from normdiag.evidence.statistics import MedianMax
-from normdiag.evidence.stream import Closure, Contribution, Growth, HeadInput
+from normdiag.evidence.stream import Closure, Contribution, Growth, HeadInput, TokenPosition
 from normdiag.evidence.subject import InputSummary
 from normdiag.evidence.weights import StaticPass, TensorSummary
 from normdiag.findings import Finding, Judgement, SkippedRule
@@ -60,7 +60,11 @@ def llama(layers: int = 24) -> Report:
     }
     massive = f"{name}.{min(4, layers - 1)}/add#1"
     stream[massive] = replace(
-        stream[massive], max_abs=812.5, cosine=typical(-0.62), sink_ratio=39.0
+        stream[massive],
+        max_abs=812.5,
+        max_token=TokenPosition(sequence=0, position=9),
+        cosine=typical(-0.62),
+        sink_ratio=39.0,
     )
     for site in adds:
         part = Contribution(signed=0.9**site.depth / 12, energy=0.9**site.depth / 11, tokens=40)

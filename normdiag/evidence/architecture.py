@@ -87,6 +87,9 @@ class Norm:
     """Shape of its input in the first pass."""
     dtype: str | None = None
     """Dtype of its input."""
+    eps_dtype: str | None = None
+    """Dtype in which epsilon is added in a norm that is written out; null for one fused operation,
+    which computes in at least float32 in PyTorch."""
     is_running: bool = False
     """Whether it divides by stored running statistics (a fixed scale and shift)."""
 

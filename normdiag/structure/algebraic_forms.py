@@ -63,6 +63,8 @@ class PowerForm:
     exponent: float = 1.0
     eps: float | Node = 0.0
     eps_place: EpsPlace = "inside"
+    eps_dtype: str | None = None
+    """Dtype of the sum, or of the maximum, with epsilon."""
     mean: Node | None = None
 
 
@@ -98,6 +100,8 @@ class DetectedNorm:
     """The subtracted mean, where it is a separate node."""
     groups: int = 1
     is_fused: bool = False
+    eps_dtype: str | None = None
+    """Dtype of the sum, or of the maximum, with epsilon; None for one fused operation."""
     running_mean: Node | None = None
     running_var: Node | None = None
     alpha: Node | None = None

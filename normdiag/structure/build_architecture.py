@@ -110,6 +110,7 @@ def _describe_norm(
         layer=attachment.layer,
         shape=norm.source.shape,
         dtype=norm.source.dtype,
+        eps_dtype=norm.eps_dtype,
         is_running=norm.running_var is not None,
     )
 

@@ -80,14 +80,14 @@ def match_clamp(node: Node) -> Form | None:
         return None
     value = scalar_value(floor)
     if value is None and isinstance(floor, Node) and not floor.is_data and form.exponent == 0.5:
-        return replace(form, eps=floor, eps_place="floor")
+        return replace(form, eps=floor, eps_place="floor", eps_dtype=node.dtype)
     if value is None or form.exponent not in (0.5, 1.0):
         return None
     if value <= 0.0:  # no floor: it keeps E[x^2] - E[x]^2 from rounding below zero
         return form
     if form.exponent == 1.0:
         value = value**0.5
-    return replace(form, eps=value, eps_place="floor")
+    return replace(form, eps=value, eps_place="floor", eps_dtype=node.dtype)
 
 
 def match_relu(node: Node) -> Form | None:
@@ -96,7 +96,9 @@ def match_relu(node: Node) -> Form | None:
     return form if isinstance(form, PowerForm) else None
 
 
-def add_to_power(form: PowerForm, other: Form | None, operand: object, sign: float) -> Form | None:
+def add_to_power(
+    node: Node, form: PowerForm, other: Form | None, operand: object, sign: float
+) -> Form | None:
     if isinstance(other, SquareForm) and isinstance(mean := other.source.form, MeanForm):
         other = MeanForm(mean.source, mean.axes, other.scale * mean.scale**2, is_squared=True)
     if isinstance(other, MeanForm) and other.is_squared and sign < 0:
@@ -110,9 +112,9 @@ def add_to_power(form: PowerForm, other: Form | None, operand: object, sign: flo
     if eps is None or sign < 0 or form.eps != 0.0:
         return None
     if form.exponent == 1.0:
-        return replace(form, eps=eps)
+        return replace(form, eps=eps, eps_dtype=node.dtype)
     if form.exponent == 0.5:
-        return replace(form, eps=eps, eps_place="outside")
+        return replace(form, eps=eps, eps_place="outside", eps_dtype=node.dtype)
     return None
 
 

@@ -239,7 +239,7 @@ def _match_add(node: Node) -> Form | None:
     if isinstance(right, PowerForm) and not isinstance(left, PowerForm) and sign > 0:
         left, right, a, b = right, left, b, a
     if isinstance(left, PowerForm):
-        return add_to_power(left, right, b, sign)
+        return add_to_power(node, left, right, b, sign)
     if isinstance(left, ScaleShiftTerm) or isinstance(right, ScaleShiftTerm):
         return combine_terms(node, (a, left), (b, right), sign)
     if isinstance(right, MeanForm) and isinstance(b, Node):

@@ -56,6 +56,7 @@ def _build_norm(node: Node, x: LinearForm, s: PowerForm) -> DetectedNorm | None:
         is_centred=s.is_centred,
         eps=s.eps,
         eps_place=s.eps_place,
+        eps_dtype=s.eps_dtype,
         variance_scale=s.scale,
         factor=x.scale,
         frame=node.frame,

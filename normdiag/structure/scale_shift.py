@@ -70,5 +70,6 @@ def _build_pending_norm(s: PowerForm) -> DetectedNorm:
         is_centred=True,
         eps=s.eps,
         eps_place=s.eps_place,
+        eps_dtype=s.eps_dtype,
         variance_scale=s.scale,
     )

@@ -42,6 +42,7 @@ def test_albert_is_sound(albert_directory: Path) -> None:
 @pytest.mark.slow
 def test_smollm2_has_massive_activations(smollm2_directory: Path) -> None:
     found = findings(smollm2_directory)
-    assert [code for code, f in found.items() if f.severity == "warning"] == ["ND304"]
+    assert not [code for code, f in found.items() if f.severity != "info"]
+    assert "at position 0" in found["ND304"].message
     kappa = found["ND501"]
     assert (kappa.severity, kappa.ids[0]) == ("info", "model.layers.0.input_layernorm")

@@ -91,6 +91,7 @@ def test_the_stack(target: str, stack: tuple[object, ...]) -> None:
         ("nan_gain:build_healthy", set()),
         ("overflowing_add:build", {"non-finite-activation"}),
         ("half_epsilon:build", {"epsilon-underflow"}),
+        ("half_epsilon:build_written", {"epsilon-underflow"}),
         ("half_epsilon:build_healthy", set()),
         ("unexplained_add:build", {"incomplete-trace"}),
         ("hidden_write:build", {"replay-mismatch"}),

@@ -27,8 +27,9 @@ class MassiveActivation(Rule):
     ## What it does
 
     Reports the residual adds whose output holds a massive activation: the layer where it appears,
-    its channel and token, and its ratio to the median. A value with as large a ratio but a small
-    magnitude is info.
+    its channel and token, and its ratio to the median. At the first token of a sequence it is an
+    attention sink and info, as is a value with as large a ratio but a small magnitude; at any other
+    token it is a warning.
 
     ## Why it matters
 
@@ -57,8 +58,8 @@ class MassiveActivation(Rule):
 
     ## When it is wrong
 
-    It is a property of the model and not necessarily a defect; use `--ignore ND304` for models that
-    are known to have one.
+    Some trained models have one at a delimiter as well, and depend on it: use `--ignore ND304` for
+    models that are known to have one.
 
     ## References
 
@@ -92,7 +93,8 @@ class MassiveActivation(Rule):
     silent_on = "sample_models/massive_activation.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding per stack: its massive activations, else its outliers."""
+        """At most two findings per stack: massive activations at later tokens and at the first one,
+        else its outliers."""
         for stack in evidence.architecture.stacks:
             far = [
                 each
@@ -100,9 +102,13 @@ class MassiveActivation(Rule):
                 if _is_outlier(evidence, each, limits)
             ]
             massive = [each for each in far if each.value > limits["magnitude"]]
-            if massive:
-                yield self._finding(evidence, massive, limits, ("warning", "high"))
-            elif far:
+            sinks = [each for each in massive if _is_at_first_token(evidence, each)]
+            others = [each for each in massive if each not in sinks]
+            if others:
+                yield self._finding(evidence, others, limits, ("warning", "high"))
+            if sinks:
+                yield self._finding(evidence, sinks, limits, ("info", "high"))
+            if far and not massive:
                 yield self._finding(evidence, far, limits, ("info", "low"))
 
     def _finding(
@@ -144,6 +150,10 @@ def _largest_activations(evidence: Evidence, stack: str) -> Iterator[RatedSite]:
     for add in evidence.architecture.adds_of_stack(stack):
         if add.id in measured:
             yield rate_site(add, measured[add.id].max_abs)
+
+
+def _is_at_first_token(evidence: Evidence, each: RatedSite) -> bool:
+    return evidence.measurements.stream[each.id].max_token.position == 0
 
 
 def _is_outlier(evidence: Evidence, each: RatedSite, limits: Limits) -> bool:

@@ -51,7 +51,9 @@ class GainOffset(Rule):
 
     Missing: add 1 to every norm weight when converting, or use the class that computes 1 + w.
     Applied twice: subtract 1 when converting to a class that computes 1 + w, or use one that does
-    not.
+    not. A mean gain that lies 2 or more above 1 has another cause; the message says by how much it
+    is too large. Gains of 0 with biases of rms about 1: the two are exchanged. Gains of 0
+    otherwise: w as initialised, or gains that were never loaded.
 
     ## When it is wrong
 
@@ -125,6 +127,19 @@ class GainOffset(Rule):
         self, evidence: Evidence, norms: Sequence[Norm], total: int, limit: float
     ) -> Finding:
         gains = [norm.gain for norm in norms if norm.gain]
+        if all(gain.max_abs == 0 for gain in gains):
+            observation, advice = _describe_zero_gains(norms)
+            sites = _rate_by_mean_gain(norms)
+            return self.finding(
+                f"{len(norms)} of {format_count(total, 'norm')} (threshold "
+                f"{format_setting(limit)}) have gains of exactly 0, {describe_places(sites)}"
+                f"{observation}",
+                ids=site_ids(sites),
+                severity="warning",
+                confidence="medium",
+                measured=(len(norms) / total, limit),
+                advice=f"{advice}; {trace_hint(evidence, sites[0].id)}",
+            )
         negative = sum(gain.negatives for gain in gains) / sum(norm.features for norm in norms)
         outputs = [
             measurement.output_rms
@@ -154,23 +169,53 @@ class GainOffset(Rule):
         gains = [norm.gain for norm in norms if norm.gain]
         sites = _rate_by_mean_gain(norms)
         adds = all(gain.offset == 1 for gain in gains)
-        why = (
-            "the model adds 1, and the checkpoint may include it"
-            if adds
-            else "1 may be added twice"
-        )
+        excess = _mean_gain(gains) - 1
+        surplus = max(1, round(excess))
+        if surplus == 1:
+            why = (
+                "the model adds 1, and the checkpoint may include it"
+                if adds
+                else "1 may be added twice"
+            )
+            advice = (
+                "if the checkpoint stores the gain itself, subtract 1 from every norm weight or "
+                "use a class that adds none"
+            )
+        else:
+            why = "a 1 applied twice would leave 1 above 1"
+            advice = (
+                "compare the norm weights with the reference checkpoint; if these gains should lie "
+                f"around 1, subtract about {surplus} from every norm weight"
+            )
         return self.finding(
             f"{len(norms)} of {format_count(total, 'norm')} (threshold {format_setting(limit)}) "
             f"have only gains "
-            f"above 1, {describe_places(sites)}: mean gain {format_number(_mean_gain(gains))}; "
+            f"above 1, {describe_places(sites)}: mean gain {format_number(_mean_gain(gains))}, "
+            f"{format_number(excess)} above 1; "
             f"{why}",
             ids=site_ids(sites),
             severity="warning",
             confidence="medium" if adds else "low",
             measured=(len(norms) / total, limit),
-            advice="if the checkpoint stores the gain itself, subtract 1 from every norm weight or "
-            f"use a class that adds none; {trace_hint(evidence, sites[0].id)}",
+            advice=f"{advice}; {trace_hint(evidence, sites[0].id)}",
         )
+
+
+def _describe_zero_gains(norms: Sequence[Norm]) -> tuple[str, str]:
+    """Return what the biases of norms with zero gains show, and the advice that follows."""
+    biases = [norm.bias_rms for norm in norms if norm.bias_rms is not None]
+    if len(biases) == len(norms) and all(abs(rms - 1) < 0.5 for rms in biases):
+        return (
+            f", and biases of mean rms {format_number(fmean(biases))}, as gains have: gain and "
+            "bias may be exchanged",
+            "compare both with the reference checkpoint; if they are exchanged, exchange the "
+            "tensors of weight and bias when converting",
+        )
+    return (
+        ": each outputs its bias alone" if biases else ": each outputs 0",
+        "zeros are w of 1 + w as initialised, or gains that were initialised to 0 or not loaded: "
+        "use a class that computes 1 + w, or load or initialise the gains",
+    )
 
 
 def _has_negative_gains(gain: Gain, features: int) -> bool:

@@ -9,15 +9,17 @@ from tests import factories
 from tests.rules.builders import adds, evidence, found, one, stack
 
 
-def stream(largest: dict[int, tuple[float, float]], layers: int = 32):
-    """Layer -> (max |y|, median |y|); a ratio of 10 elsewhere."""
+def stream(
+    largest: dict[int, tuple[float, float]], layers: int = 32, at: dict[int, int] | None = None
+):
+    """Layer -> (max |y|, median |y|), a ratio of 10 elsewhere; layer -> position, else 5."""
     written = adds(layers)
     measured = {
         add.id: factories.add_measurement(
             max_abs=largest.get(add.layer, (2.0, 0.2))[0],
             median_abs=largest.get(add.layer, (2.0, 0.2))[1],
             max_channel=1415,
-            max_token=TokenPosition(sequence=1, position=0),
+            max_token=TokenPosition(sequence=1, position=(at or {}).get(add.layer, 5)),
         )
         for add in written
     }
@@ -33,7 +35,7 @@ def test_llama_2() -> None:
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (2622.0, 100)
     assert len(finding.ids) == 29
-    assert "2,622 in channel 1415 at position 0 of sequence 1" in finding.message
+    assert "2,622 in channel 1415 at position 5 of sequence 1" in finding.message
     assert "13,110 times the median (threshold 1000)" in finding.message
     assert finding.message.endswith(
         "at layers.2/add#0, and at 29 adds in all, layers 2-30 of layers"
@@ -66,6 +68,20 @@ def test_what_is_nearly_massive_says_so() -> None:
         finding.confidence == "low"
         and "below the massive-activation threshold of 100" in finding.message
     )
+
+
+def test_an_attention_sink_at_the_first_token_is_no_warning() -> None:
+    sink = one(stream({3: (500.0, 0.2)}, at={3: 0}), "ND304")
+    assert (sink.severity, sink.confidence, sink.value) == ("info", "high", 500.0)
+    assert "at position 0 of sequence 1" in sink.message
+
+
+def test_a_later_token_is_judged_beside_the_first_one() -> None:
+    findings = found(stream({3: (900.0, 0.2), 4: (500.0, 0.2)}, at={3: 0}), "ND304")
+    assert [(f.severity, f.ids) for f in findings] == [
+        ("warning", ("layers.4/add#0",)),
+        ("info", ("layers.3/add#0",)),
+    ]
 
 
 def test_a_single_add_is_named_once() -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -60,3 +62,32 @@ def test_learned_gains_that_are_doubled_spread_wide() -> None:
 
 def test_one_large_norm_is_a_learned_one() -> None:
     assert found(with_gains({7: drawn(6.0)}, offset=1.0), "ND204") == ()
+
+
+def zero_gains(bias_rms: float | None):
+    seen = with_gains({k: torch.zeros(64) for k in range(8)})
+    norms = tuple(replace(norm, bias_rms=bias_rms) for norm in seen.architecture.norms)
+    return replace(seen, architecture=replace(seen.architecture, norms=norms))
+
+
+def test_gain_and_bias_that_are_exchanged() -> None:
+    finding = one(zero_gains(1.0), "ND204")
+    assert "gains of exactly 0" in finding.message and "biases of mean rms 1.000" in finding.message
+    assert "may be exchanged" in finding.message and "add 1" not in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("bias_rms", "output"), [(None, "outputs 0"), (0.02, "outputs its bias alone")]
+)
+def test_gains_of_zero_are_no_exchange(bias_rms: float | None, output: str) -> None:
+    finding = one(zero_gains(bias_rms), "ND204")
+    assert output in finding.message and "exchanged" not in finding.message
+    assert "negative" not in finding.message and "not loaded" in finding.advice
+
+
+@pytest.mark.parametrize(("centre", "remedy"), [(2.0, "subtract 1 from"), (3.0, "about 2 from")])
+def test_the_remedy_follows_the_mean_gain(centre: float, remedy: str) -> None:
+    seen = everywhere(centre, offset=1.0)
+    mean = sum(norm.gain.mean for norm in seen.architecture.norms) / 8
+    finding = one(seen, "ND204")
+    assert f"{format_number(mean - 1)} above 1" in finding.message and remedy in finding.advice
