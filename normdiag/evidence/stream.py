@@ -115,7 +115,7 @@ class Growth:
     """The law of ||y|| with depth: the mean over tokens, the first of each sequence left out.
 
     `constant`: within a factor of 2. Another law is named where it leads all others, misses no add
-    by more than a factor of 1.5 and 10 % as a root mean square, and its rate is known.
+    by more than a factor of 1.5 and 15 % as a root mean square, and its rate is known.
     """
 
     law: Literal["constant", "additive", "geometric", "power", "bounded", "undecided"]

@@ -17,8 +17,8 @@ for m data (Hurvich and Tsai 1989), the densities all taken in log N.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
@@ -31,12 +31,14 @@ Numbers = npt.NDArray[np.float64]
 
 NOISE = 1e-6
 """The least relative scatter: what float32 resolves. Laws that differ by less are equal."""
-POWERS = np.concatenate([np.linspace(-3, -0.01, 300), np.linspace(0.01, 4, 800)])
+POWERS = np.concatenate([np.linspace(-3, -0.02, 80), np.linspace(0.02, 4, 240)])
 """Exponents that are tried."""
-_RATES = np.exp(np.linspace(math.log(1e-5), math.log(1e7), 2400))
+_LOG_RATES = np.linspace(math.log(1e-6), math.log(1e8), 161)
 _SCALES = np.exp(np.linspace(-4, 10, 71))
 _STUDENT = 1.35
 """1 + 1.35 / f is Student's t over the normal quantile at 95 %, to 1 % from f = 5 on."""
+_ZOOMS = 7
+_CURVATURE_WIDTH = 1e-3
 _WITHIN = 2.0
 """Parameters whose log likelihood is lower by at most this lie within two standard errors."""
 
@@ -89,23 +91,19 @@ def fit_writes(y: Numbers, is_used: npt.NDArray[np.bool_]) -> list[LawFit]:
     scale, spread, log_l = likelihood(np.ones((1, len(depth))), None)
     rate, error = float(scale[0]), float(spread[0]) / math.sqrt(m - 1) * widened
     if 1 + rate * depth[-1] > 0:
-        curve = 0.5 * np.log1p(rate * np.arange(len(y)))
+        curve = 0.5 * np.log1p(rate * np.arange(float(len(y))))
         fits.append(_make_fit("additive", rate, error, _aicc(log_l[0], m, 2), curve, y))
     scale, spread, log_l = likelihood(v[None, :-1], None)
     if 1 + scale[0] > 0:
         factor = math.sqrt(1 + scale[0])
         error = float(spread[0]) / math.sqrt(m - 1) / (2 * factor) * widened
-        curve = math.log(factor) * np.arange(len(y))
+        curve = math.log(factor) * np.arange(float(len(y)))
         fits.append(_make_fit("geometric", factor, error, _aicc(log_l[0], m, 2), curve, y))
-    with np.errstate(over="ignore"):
-        shapes = (depth + 1) ** (2 * POWERS[:, None]) - depth ** (2 * POWERS[:, None])
-    possible = np.isfinite(shapes).all(1) & (np.abs(shapes) > 1e-12).all(1)
-    powers = POWERS[possible]
-    _, _, log_l = likelihood(shapes[possible], np.ones(len(powers)))
-    best = int(log_l.argmax())
-    curve = powers[best] * np.log1p(np.arange(len(y)))
-    error = _interval_error(powers, log_l)
-    fits.append(_make_fit("power", float(powers[best]), error, _aicc(log_l[best], m, 2), curve, y))
+    power, error, top = _maximise(
+        lambda powers: likelihood(_power_increments(powers, depth), np.ones(len(powers)))[2], POWERS
+    )
+    curve = power * np.log1p(np.arange(float(len(y))))
+    fits.append(_make_fit("power", power, error * widened, _aicc(top, m, 2), curve, y))
     shapes, limits = bounded_increments(len(y))
     scale, _, log_l = likelihood(shapes, None)
     log_l = np.where(scale > 0, log_l, -np.inf)
@@ -137,10 +135,20 @@ def fit_norms(y: Numbers) -> list[LawFit]:
     noise = max(float(residual @ residual) / (len(y) - 2), NOISE**2)
     error = math.sqrt(noise / float(centred @ centred))
     line = _fit_curves("geometric", np.array([math.exp(slope)]), slope * depth[None], y, 3)
-    fits.append(_replace_error(line, math.exp(slope) * error))
-    curves = 0.5 * np.log1p(_RATES[:, None] * depth)
-    fits.append(_fit_curves("additive", _RATES, curves, y, 3))
-    fits.append(_fit_curves("power", POWERS, POWERS[:, None] * np.log1p(depth), y, 3))
+    fits.append(_set_error(line, math.exp(slope) * error))
+    log_rate, error, _ = _maximise(
+        lambda rates: _level_likelihood(y, 0.5 * np.log1p(np.exp(rates)[:, None] * depth)),
+        _LOG_RATES,
+    )
+    rate = math.exp(log_rate)
+    curve = 0.5 * np.log1p(rate * depth)
+    additive = _fit_curves("additive", np.array([rate]), curve[None], y, 3)
+    fits.append(_set_error(additive, rate * error))
+    power, error, _ = _maximise(
+        lambda powers: _level_likelihood(y, powers[:, None] * np.log1p(depth)), POWERS
+    )
+    curve = power * np.log1p(depth)
+    fits.append(_set_error(_fit_curves("power", np.array([power]), curve[None], y, 3), error))
     shapes, limits = bounded_increments(len(y))
     sums = np.concatenate([np.zeros((len(shapes), 1)), np.cumsum(shapes, axis=1)], axis=1)
     curves = 0.5 * np.log1p(_SCALES[:, None, None] * sums).reshape(-1, len(y))
@@ -160,6 +168,26 @@ def bounded_increments(adds: int) -> tuple[Numbers, Numbers]:
     tails = (far ** -exponents[:, None]).sum(1) + 4000.0 ** (1 - exponents) / (exponents - 1)
     shapes = [factors[:, None] ** (depth - 1), depth ** -exponents[:, None]]
     return np.concatenate(shapes), np.concatenate([1 / (1 - factors), tails])
+
+
+def _maximise(
+    log_likelihood: Callable[[Numbers], Numbers], grid: Numbers
+) -> tuple[float, float, float]:
+    """The parameter with the largest log likelihood, its standard error and that likelihood.
+
+    The best of `grid` is refined on finer grids around it; the error is 1/sqrt of the curvature.
+    """
+    values = grid
+    for _ in range(_ZOOMS):
+        log_l = log_likelihood(values)
+        best = int(log_l.argmax())
+        low, high = values[max(best - 1, 0)], values[min(best + 1, len(values) - 1)]
+        peak, top = float(values[best]), float(log_l[best])
+        values = np.linspace(low, high, 41)
+    width = _CURVATURE_WIDTH * max(abs(peak), 0.1)
+    left, right = log_likelihood(np.array([peak - width, peak + width]))
+    curvature = (2 * top - float(left) - float(right)) / width**2
+    return peak, 1 / math.sqrt(curvature) if curvature > 0 else math.inf, top
 
 
 def compute_aicc(square_sum: float, points: int, parameters: int) -> float:
@@ -185,15 +213,31 @@ def _fit_curves(
 ) -> LawFit:
     """The best of `curves` (k, n), each with its rate (k,), by least squares of the log norms."""
     n = len(y)
-    residuals = y - curves
-    residuals = residuals - residuals.mean(1, keepdims=True)
-    log_l = -0.5 * n * np.log(np.maximum((residuals**2).mean(1), NOISE**2)) - n / 2
+    log_l = _level_likelihood(y, curves)
     best = int(log_l.argmax())
     # the offset is fitted too: n - 1 data, as many as there are increments
     aicc = _aicc(float(log_l[best]) * (n - 1) / n, n - 1, parameters)
     share = 1.0 if reached is None else float(reached[best])
     error = _interval_error(rates, log_l) if len(rates) > 1 else math.nan
     return _make_fit(law, float(rates[best]), error, aicc, curves[best], y, share)
+
+
+def _level_likelihood(y: Numbers, curves: Numbers) -> Numbers:
+    """log L of the log norms y (n,) about each of `curves` (k, n), the offset free."""
+    residuals = y - curves
+    residuals = residuals - residuals.mean(1, keepdims=True)
+    square = np.maximum((residuals**2).mean(1), NOISE**2)
+    likelihood: Numbers = -0.5 * len(y) * np.log(square) - len(y) / 2
+    return likelihood
+
+
+def _power_increments(powers: Numbers, depth: Numbers) -> Numbers:
+    """(l + 1)^2p - l^2p for each power, (k, n-1), held off zero and overflow."""
+    with np.errstate(over="ignore"):
+        shapes = (depth + 1) ** (2 * powers[:, None]) - depth ** (2 * powers[:, None])
+    tiny = np.abs(shapes) < 1e-300
+    bounded: Numbers = np.where(tiny, np.copysign(1e-300, powers[:, None]), shapes)
+    return np.nan_to_num(bounded, posinf=1e300, neginf=-1e300)
 
 
 def _interval_error(parameters: Numbers, log_l: Numbers) -> float:
@@ -225,7 +269,5 @@ def _make_fit(
     return LawFit(law, rate, error, float(aicc), curve, misfit, largest, reached)
 
 
-def _replace_error(fit: LawFit, error: float) -> LawFit:
-    return LawFit(
-        fit.law, fit.rate, error, fit.aicc, fit.curve, fit.misfit, fit.largest_misfit, fit.reached
-    )
+def _set_error(fit: LawFit, error: float) -> LawFit:
+    return replace(fit, rate_error=error)

@@ -3,7 +3,7 @@
 A stream that stays within a factor of 2 keeps its size: `constant`. Otherwise all laws of
 `growth_fits` are weighed by AICc, under the model of the scatter that makes the best law likelier,
 and one is named only where all of this holds: it leads every law with another curve by `LEAD`; its
-curve misses no norm by more than a factor of 1.5, nor by more than 10 % as a root mean square; its
+curve misses no norm by more than a factor of 1.5, nor by more than 15 % as a root mean square; its
 rate is known, two standard errors being less than the rate (geometric: than its distance from 1).
 Akaike weights, exp(-AICc/2) normalised over all laws, are the confidence (Burnham and Anderson
 2002). Else the law is `undecided`.
@@ -37,13 +37,13 @@ Numbers = npt.NDArray[np.float64]
 
 KEPT = 2.0
 """A stream whose largest and smallest norm differ by less than this factor keeps its size."""
-LEAD = 6.0
+LEAD = 4.0
 """One law is preferred to another where its AICc is lower by this much."""
 _LEAD_APART = 10.0
-"""Where leaps were taken out: how they are taken out is a choice too."""
+"""The lead where a start or leaps are told apart from the law: that is a choice too."""
 _FLAT = 1.25
 """Apart from leaps and behind a start, a stream keeps its size within this factor."""
-MISFIT = 0.1
+MISFIT = 0.15
 """Root mean square of the residuals of log norms up to which a law describes them."""
 LARGEST_MISFIT = math.log(1.5)
 """The largest residual of a log norm up to which a law describes all of them."""
@@ -116,18 +116,20 @@ def fit_growth_law(norms: Numbers) -> GrowthLaw:
 
 def _choose_behind_start(y: Numbers, cuts: int) -> GrowthLaw:
     """The law of all adds, or of those behind the write that starts the stream."""
+    lead = LEAD if cuts == _LATEST_START else _LEAD_APART
     leaps = find_leaps(y)
     late = [add for add in leaps if add > _LATEST_START]
     if not cuts or not leaps or leaps[0] > _LATEST_START:
-        return _choose_apart_from_leaps(y, late)
-    whole = _choose_apart_from_leaps(y, late, only_writes=True)
+        return _choose_apart_from_leaps(y, late, lead)
+    whole = _choose_apart_from_leaps(y, late, _LEAD_APART, only_writes=True)
     is_one_law = bool(whole.fits) and _predicts_start(y, whole.chosen_fit, leaps[0])
-    if is_one_law and whole.law != "undecided":
-        return whole
     for start in range(1, leaps[0] + 1):
         behind = _choose_behind_start(y[start:], cuts - 1)
         if behind.law not in ("constant", "undecided"):
             break
+    if is_one_law and whole.law != "undecided":
+        rivals = {"constant", "undecided", whole.law}
+        return whole if behind.law in rivals else replace(UNDECIDED, leaps=whole.leaps)
     if behind.law == "constant" and (is_one_law or np.ptp(y[start:]) > math.log(_FLAT)):
         behind = replace(UNDECIDED, leaps=behind.leaps)
     return replace(
@@ -150,16 +152,16 @@ def _predicts_start(y: Numbers, fit: LawFit, leap: int) -> bool:
 
 
 def _choose_apart_from_leaps(
-    y: Numbers, leaps: list[int], *, only_writes: bool = False
+    y: Numbers, leaps: list[int], lead: float, *, only_writes: bool = False
 ) -> GrowthLaw:
     is_used = np.ones(max(len(y) - 1, 0), dtype=bool)
     if not leaps:
-        return _choose_law(y, is_used, only_writes=only_writes)
+        return _choose_law(y, is_used, lead, only_writes=only_writes)
     is_used[np.array(leaps) - 1] = False
     without = [remove_factors(y, leaps)]
     if (summed := remove_summands(y, leaps)) is not None:
         without.append(summed)
-    laws = [_choose_law(each, is_used, only_writes=True) for each in without]
+    laws = [_choose_law(each, is_used, _LEAD_APART, only_writes=True) for each in without]
     growing = [law for law in laws if law.law not in ("constant", "undecided")]
     chosen = UNDECIDED
     if len({law.law for law in growing}) == 1:
@@ -170,7 +172,9 @@ def _choose_apart_from_leaps(
     return replace(chosen, leaps=tuple(GrowthLeap(add, float(steps[add - 1])) for add in leaps))
 
 
-def _choose_law(y: Numbers, is_used: npt.NDArray[np.bool_], *, only_writes: bool) -> GrowthLaw:
+def _choose_law(
+    y: Numbers, is_used: npt.NDArray[np.bool_], lead: float, *, only_writes: bool
+) -> GrowthLaw:
     if len(y) < _LEAST_POINTS or is_used.sum() < _LEAST_POINTS - 1:
         return UNDECIDED
     if np.ptp(y) < math.log(KEPT):  # too little growth to tell one law from another
@@ -181,7 +185,6 @@ def _choose_law(y: Numbers, is_used: npt.NDArray[np.bool_], *, only_writes: bool
         fits = min(fits, fit_norms(y), key=lambda each: min(fit.aicc for fit in each))
     fits = sorted(fits, key=lambda fit: fit.aicc)
     best = _prefer_additive(fits)
-    lead = LEAD if is_used.all() else _LEAD_APART
     weights = {fit.law: math.exp((fits[0].aicc - fit.aicc) / 2) for fit in fits}
     rivals = [fit.aicc for fit in iterate_other_fits(best, fits, _SAME_CURVE)]
     if best.law == "constant" or min(rivals, default=math.inf) - best.aicc < lead:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 Numbers = npt.NDArray[np.float64]
 
-LEAST = math.log(1.3)
+LEAST = math.log(1.5)
 """A change of the log norm from which an add can be a leap."""
 TIMES = 4.0
 """A leap is this many times as large as the changes around it, the largest of which may be

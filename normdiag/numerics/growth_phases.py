@@ -59,7 +59,7 @@ def find_growth_phases(norms: Numbers, law: GrowthLaw) -> tuple[GrowthPhase, ...
     n = len(y)
     if n < _LEAST_POINTS or (law.misfit is not None and law.misfit < MISFIT):
         return ()
-    misfit, aicc = _fit_one_law(y)
+    aicc, misfit = fit_one_law(y)
     if misfit < MISFIT:
         return ()
     splits = _find_best_splits(y)
@@ -74,8 +74,8 @@ def find_growth_phases(norms: Numbers, law: GrowthLaw) -> tuple[GrowthPhase, ...
     return _fit_phases(y, [*starts, n])
 
 
-def _fit_one_law(y: Numbers) -> tuple[float, float]:
-    """Root mean square residual and AICc of the single law that fits all log norms best."""
+def fit_one_law(y: Numbers) -> tuple[float, float]:
+    """AICc and root mean square residual of the single law that fits all log norms best."""
     best = (math.inf, math.inf)
     for fit in fit_norms(y):
         residual = y - fit.curve
@@ -83,7 +83,7 @@ def _fit_one_law(y: Numbers) -> tuple[float, float]:
         square_sum = float(residual @ residual)
         aicc = compute_aicc(square_sum, len(y), _PARAMETERS[fit.law])
         best = min(best, (aicc, math.sqrt(square_sum / len(y))))
-    return best[1], best[0]
+    return best
 
 
 def _fit_phases(y: Numbers, ends: list[int]) -> tuple[GrowthPhase, ...]:
