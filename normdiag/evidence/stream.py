@@ -101,17 +101,45 @@ class GrowthPhase:
 
 
 @record
-class Growth:
-    """The law of ||y|| with depth, by AICc on log mean norms, position 0 left out."""
+class GrowthLeap:
+    """One residual add that changes ||y|| by far more than the adds around it."""
 
-    law: Literal["constant", "additive", "geometric", "power", "undecided"]
+    add: str
+    """Its id."""
+    factor: float
+    """out_norm / out_norm of the add before."""
+
+
+@record
+class Growth:
+    """The law of ||y|| with depth: the mean over tokens, the first of each sequence left out.
+
+    `constant`: within a factor of 2. Another law is named where it leads all others, misses no add
+    by more than a factor of 1.5 and 15 % as a root mean square, and its rate is known.
+    """
+
+    law: Literal["constant", "additive", "geometric", "power", "bounded", "undecided"]
     rate: float | None
-    """Per add: the factor (geometric), b of sqrt(1 + b l) (additive), the exponent (power)."""
+    """Per add: the factor (geometric), b of sqrt(1 + b l) (additive), the exponent (power); for
+    bounded the limit / the first norm."""
     rate_error: float | None
     confidence: float | None
-    """Akaike weight of the chosen law among those tried."""
+    """Akaike weight of the chosen law among all laws."""
     total: float
     """out_norm of the last add / out_norm of the first."""
+    total_after_start: float | None = None
+    """out_norm of the last add / that of the add `start`; equal to `total` without one."""
+    start: str | None = None
+    """The add whose update starts the stream: the law is that of this add and those behind it."""
+    leaps: tuple[GrowthLeap, ...] = ()
+    """Behind the start; the law is that of the other adds."""
+    range: float | None = None
+    """Largest / smallest out_norm from the start on."""
+    misfit: float | None = None
+    """Root mean square residual of the log norms; null where no law is named."""
+    add_variance: float | None = None
+    """q per add: what an add contributes to the mean ||y||^2 on average, over the mean ||x||^2 that
+    enters the stack (all tokens); null where the stream shrinks."""
     runner_up: str | None = None
     phases: tuple[GrowthPhase, ...] = ()
     """Geometric phases, where the law deviates by 5 % or more and phases fit better."""

@@ -1,80 +1,106 @@
-"""Law of the residual stream's norm over depth, with its confidence.
+"""Which law the norm of the residual stream follows with depth, and how sure that is.
 
-With y_l = log of the mean norm after add l = 0 .. n-1, each law is fitted by least squares:
+A stream that stays within a factor of 2 keeps its size: `constant`. Otherwise all laws of
+`growth_fits` are weighed by AICc, under the model of the scatter that makes the best law likelier,
+and one is named only where all of this holds: it leads every law with another curve by `LEAD`; its
+curve misses no norm by more than a factor of 1.5, nor by more than 15 % as a root mean square; its
+rate is known, two standard errors being less than the rate (geometric: than its distance from 1).
+Akaike weights, exp(-AICc/2) normalised over all laws, are the confidence (Burnham and Anderson
+2002). Else the law is `undecided`.
 
-    constant    y = c
-    geometric   y = c + l log g                  rate g: the factor per add
-    additive    y = c + log(1 + b l) / 2         rate b: independent writes, variance grows by b
-    power       y = c + p log(l + 1)             rate p: the exponent
-
-and they are compared by AICc = n log(RSS/n) + 2k + 2k(k+1)/(n-k-1), where k counts the variance of
-the noise (Hurvich and Tsai 1989). Akaike weights, exp(-AICc/2) normalised, are the confidence
-(Burnham and Anderson 2002). Residuals along depth are correlated, so AICc is overconfident: a law
-therefore needs a margin over the others, and the standard error is widened.
+A *leap* is one add that changes the norm by far more than those around it; it is no part of a law.
+One among the first two adds starts the stream: the law is that of the adds behind it. Later leaps
+are taken out, of the norm as a factor or of its square as a sum; the law is named where one of the
+two ways gives one, and both do not give two.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from normdiag.errors import NormdiagError
+from normdiag.numerics.growth_fits import (
+    Law,
+    LawFit,
+    fit_norms,
+    fit_writes,
+    iterate_other_fits,
+)
+from normdiag.numerics.growth_leaps import find_leaps, remove_factors, remove_summands
 
-Law = Literal["constant", "geometric", "additive", "power"]
 Numbers = npt.NDArray[np.float64]
 
-MARGIN = 4.0
+KEPT = 2.0
+"""A stream whose largest and smallest norm differ by less than this factor keeps its size."""
+LEAD = 4.0
 """One law is preferred to another where its AICc is lower by this much."""
-TOTAL = 2.0
-"""The stream grows, or shrinks, where the fitted curve changes by this factor from end to end."""
+_LEAD_APART = 10.0
+"""The lead where a start or leaps are told apart from the law: that is a choice too."""
+_FLAT = 1.25
+"""Apart from leaps and behind a start, a stream keeps its size within this factor."""
+MISFIT = 0.15
+"""Root mean square of the residuals of log norms up to which a law describes them."""
+LARGEST_MISFIT = math.log(1.5)
+"""The largest residual of a log norm up to which a law describes all of them."""
+_SAME_CURVE = 0.05
+"""Two laws whose curves differ by less than 5 % say the same."""
+_REACHED = 0.8
+"""A bound is named where the stream has come this near to it."""
 _LEAST_POINTS = 5
-_NOISE = 1e-6
-"""Smallest noise of a log norm, the resolution of float32: laws that differ by less are equal."""
+_LATEST_START = 2
+_START_MISFIT = 0.75
+"""A law of the whole stack predicts the first writes to 75 %; else they start the stream."""
 
 
 @dataclass(frozen=True, slots=True)
-class LawFit:
-    """One law, fitted to n log norms."""
+class GrowthLeap:
+    """One add that changes the norm by `factor`, far more than those around it."""
 
-    law: Law
-    rate: float
-    """NaN for the constant law."""
-    rate_error: float
-    """Standard error, widened where neighbouring residuals are correlated."""
-    aicc: float
-    misfit: float
-    """Root mean square of the residuals of the log norms."""
-    total: float
-    """Factor by which the fitted curve changes from the first add to the last."""
+    add: int
+    factor: float
 
 
 @dataclass(frozen=True, slots=True)
 class GrowthLaw:
-    """The selected law of one stack."""
+    """The verdict on one stack."""
 
     law: Law | Literal["undecided"]
     rate: float | None
-    """In the unit of the law; None for constant and undecided."""
+    """In the law's own unit; None for constant and undecided."""
     rate_error: float | None
     confidence: float | None
-    """Akaike weight of the law among those tried; None for undecided."""
+    """Akaike weight of the law among all; None for constant and undecided."""
     runner_up: Law | None
-    """The second best law; for an undecided stack the best one."""
+    """The second best law; of an undecided stack the best one."""
     fits: tuple[LawFit, ...]
-    """The laws tried, best first; none with fewer than 5 adds."""
+    """All laws, best first; none for constant and with fewer than 5 adds."""
+    start: int = 0
+    """The add from which on the law holds: those before it start the stream."""
+    leaps: tuple[GrowthLeap, ...] = ()
+    """Behind the start, in order of depth."""
+
+    @property
+    def chosen_fit(self) -> LawFit:
+        """That of the law, or the best one where none is named."""
+        return next((fit for fit in self.fits if fit.law == self.law), self.fits[0])
+
+    @property
+    def misfit(self) -> float | None:
+        """Root mean square of the law's residuals of log norms; None where none is named."""
+        is_named = self.law not in ("constant", "undecided")
+        return self.chosen_fit.misfit if is_named else None
+
+
+UNDECIDED = GrowthLaw("undecided", None, None, None, None, ())
 
 
 def fit_growth_law(norms: Numbers) -> GrowthLaw:
     """Choose the law of the norms (n,), one per add in the order of depth.
-
-    A stack is constant where no law beats that by `MARGIN` and the best one changes by less than
-    `TOTAL`. It follows a growing law that beats every other by `MARGIN` and changes by `TOTAL`.
-    Otherwise, and with fewer than 5 adds, it is undecided.
 
     Raises:
         NormdiagError: a norm is not a positive finite number.
@@ -85,171 +111,111 @@ def fit_growth_law(norms: Numbers) -> GrowthLaw:
             f"no growth law fits norms from {norms.min()} to {norms.max()}",
             "only positive finite norms have a logarithm",
         )
-    if len(norms) < _LEAST_POINTS:
-        return GrowthLaw("undecided", None, None, None, None, ())
-    y = np.log(norms)
-    fits = _drop_equivalent_power(
-        [_fit_constant(y), _fit_geometric(y), _fit_additive(y), _fit_power(y)]
+    return _choose_behind_start(np.log(norms), _LATEST_START)
+
+
+def _choose_behind_start(y: Numbers, cuts: int) -> GrowthLaw:
+    """The law of all adds, or of those behind the write that starts the stream."""
+    lead = LEAD if cuts == _LATEST_START else _LEAD_APART
+    leaps = find_leaps(y)
+    late = [add for add in leaps if add > _LATEST_START]
+    if not cuts or not leaps or leaps[0] > _LATEST_START:
+        return _choose_apart_from_leaps(y, late, lead)
+    whole = _choose_apart_from_leaps(y, late, _LEAD_APART, only_writes=True)
+    is_one_law = bool(whole.fits) and _predicts_start(y, whole.chosen_fit, leaps[0])
+    for start in range(1, leaps[0] + 1):
+        behind = _choose_behind_start(y[start:], cuts - 1)
+        if behind.law not in ("constant", "undecided"):
+            break
+    if is_one_law and whole.law != "undecided":
+        rivals = {"constant", "undecided", whole.law}
+        return whole if behind.law in rivals else replace(UNDECIDED, leaps=whole.leaps)
+    if behind.law == "constant" and (is_one_law or np.ptp(y[start:]) > math.log(_FLAT)):
+        behind = replace(UNDECIDED, leaps=behind.leaps)
+    return replace(
+        behind,
+        start=behind.start + start,
+        leaps=tuple(replace(leap, add=leap.add + start) for leap in behind.leaps),
     )
-    best, second = fits[:2]
-    law = _select_law(fits)
-    if law is None:
-        return GrowthLaw("undecided", None, None, None, best.law, tuple(fits))
-    runner_up = second if law is best else best
-    weights = {f.law: math.exp((best.aicc - f.aicc) / 2) for f in fits}
-    grows = law.law != "constant"
+
+
+def _predicts_start(y: Numbers, fit: LawFit, leap: int) -> bool:
+    """Whether the increments up to the one behind `leap` follow the law."""
+    curve = fit.curve
+    if fit.law == "geometric":
+        ratios = np.diff(y) / np.diff(curve)
+    else:
+        squares, fitted = np.exp(2 * (y - y[0])), np.exp(2 * (curve - curve[0]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = np.diff(squares) / np.diff(fitted)
+    return bool(np.abs(ratios[: leap + 1] - 1).max() < _START_MISFIT)
+
+
+def _choose_apart_from_leaps(
+    y: Numbers, leaps: list[int], lead: float, *, only_writes: bool = False
+) -> GrowthLaw:
+    is_used = np.ones(max(len(y) - 1, 0), dtype=bool)
+    if not leaps:
+        return _choose_law(y, is_used, lead, only_writes=only_writes)
+    is_used[np.array(leaps) - 1] = False
+    without = [remove_factors(y, leaps)]
+    if (summed := remove_summands(y, leaps)) is not None:
+        without.append(summed)
+    laws = [_choose_law(each, is_used, _LEAD_APART, only_writes=True) for each in without]
+    growing = [law for law in laws if law.law not in ("constant", "undecided")]
+    chosen = UNDECIDED
+    if len({law.law for law in growing}) == 1:
+        chosen = growing[0]
+    elif not growing and laws[0].law == "constant":
+        chosen = laws[0]
+    steps = np.exp(np.diff(y))
+    return replace(chosen, leaps=tuple(GrowthLeap(add, float(steps[add - 1])) for add in leaps))
+
+
+def _choose_law(
+    y: Numbers, is_used: npt.NDArray[np.bool_], lead: float, *, only_writes: bool
+) -> GrowthLaw:
+    if len(y) < _LEAST_POINTS or is_used.sum() < _LEAST_POINTS - 1:
+        return UNDECIDED
+    if np.ptp(y) < math.log(KEPT):  # too little growth to tell one law from another
+        is_kept = is_used.all() or np.ptp(y) < math.log(_FLAT)
+        return replace(UNDECIDED, law="constant") if is_kept else UNDECIDED
+    fits = fit_writes(y, is_used)
+    if not only_writes:
+        fits = min(fits, fit_norms(y), key=lambda each: min(fit.aicc for fit in each))
+    fits = sorted(fits, key=lambda fit: fit.aicc)
+    best = _prefer_additive(fits)
+    weights = {fit.law: math.exp((fits[0].aicc - fit.aicc) / 2) for fit in fits}
+    rivals = [fit.aicc for fit in iterate_other_fits(best, fits, _SAME_CURVE)]
+    if best.law == "constant" or min(rivals, default=math.inf) - best.aicc < lead:
+        return replace(UNDECIDED, runner_up=best.law, fits=tuple(fits))
+    if not (_describes_all(best) and _is_known(best)):
+        return replace(UNDECIDED, runner_up=best.law, fits=tuple(fits))
     return GrowthLaw(
-        law=law.law,
-        rate=law.rate if grows else None,
-        rate_error=law.rate_error if grows else None,
-        confidence=weights[law.law] / sum(weights.values()),
-        runner_up=runner_up.law,
+        law=best.law,
+        rate=best.rate,
+        rate_error=best.rate_error,
+        confidence=weights[best.law] / sum(weights.values()),
+        runner_up=next(fit.law for fit in fits if fit is not best),
         fits=tuple(fits),
     )
 
 
-def _select_law(fits: list[LawFit]) -> LawFit | None:
-    """Select the law from all fits, best first; None where undecided."""
-    constant = next(f for f in fits if f.law == "constant")
-    growing = [f for f in fits if f is not constant]
-    grows = abs(math.log(growing[0].total)) >= math.log(TOTAL)
-    if constant.aicc - fits[0].aicc < MARGIN:
-        return None if grows else constant
-    lead = growing[1].aicc - growing[0].aicc
-    return growing[0] if grows and lead >= MARGIN else None
+def _prefer_additive(fits: list[LawFit]) -> LawFit:
+    """The best fit, but the additive one where the best has its curve: it has a cause, writes of
+    one size that are independent of the stream."""
+    best = fits[0]
+    additive = next((fit for fit in fits if fit.law == "additive"), best)
+    is_same = np.ptp(additive.curve - best.curve) < _SAME_CURVE
+    return additive if is_same and additive.aicc - best.aicc < 2 * LEAD else best
 
 
-def _drop_equivalent_power(fits: list[LawFit]) -> list[LawFit]:
-    """Sort the fits, best first, without a power law that equals the additive one.
-
-    With b = 1 both are (l + 1)^(1/2). An exponent that does not differ significantly from 1/2
-    counts as the additive law, which has a mechanism: updates independent of the stream.
-    """
-    law = {f.law: f for f in fits}
-    power, additive = law["power"], law["additive"]
-    fits_as_well = additive.aicc - power.aicc < MARGIN
-    if fits_as_well and abs(power.rate - 0.5) <= 2 * power.rate_error:
-        fits = [f for f in fits if f is not power]
-    return sorted(fits, key=lambda f: f.aicc)
+def _describes_all(fit: LawFit) -> bool:
+    return fit.misfit <= MISFIT and fit.largest_misfit <= LARGEST_MISFIT
 
 
-def _fit_constant(y: Numbers) -> LawFit:
-    return LawFit(
-        "constant",
-        math.nan,
-        math.nan,
-        _residual_aicc(_subtract_mean(y), 2),
-        _root_mean_square(_subtract_mean(y)),
-        1.0,
-    )
-
-
-def _fit_geometric(y: Numbers) -> LawFit:
-    slope, error, residual = _fit_line(np.arange(len(y), dtype=np.float64), y)
-    factor = math.exp(slope)
-    total = factor ** (len(y) - 1)
-    return LawFit(
-        "geometric",
-        factor,
-        factor * error,
-        _residual_aicc(residual, 3),
-        _root_mean_square(residual),
-        total,
-    )
-
-
-def _fit_power(y: Numbers) -> LawFit:
-    exponent, error, residual = _fit_line(np.log1p(np.arange(len(y))), y)
-    return LawFit(
-        "power",
-        exponent,
-        error,
-        _residual_aicc(residual, 3),
-        _root_mean_square(residual),
-        len(y) ** exponent,
-    )
-
-
-def _fit_additive(y: Numbers) -> LawFit:
-    """Fit by least squares over log b: grid search, then golden sections."""
-    depth = np.arange(len(y), dtype=np.float64)
-
-    def residuals_at(log_b: float) -> Numbers:
-        return _subtract_mean(y - 0.5 * np.log1p(math.exp(log_b) * depth))
-
-    def square_sum_at(log_b: float) -> float:
-        return float(np.square(residuals_at(log_b)).sum())
-
-    grid = np.linspace(math.log(1e-6), math.log(1e8), 161)
-    curves = y - 0.5 * np.log1p(np.exp(grid)[:, None] * depth)
-    valley = int(curves.var(axis=1).argmin())
-    ends = max(valley - 1, 0), min(valley + 1, len(grid) - 1)
-    log_b = _golden_section_minimum(square_sum_at, float(grid[ends[0]]), float(grid[ends[1]]))
-    b, left = math.exp(log_b), residuals_at(log_b)
-    slope = 0.5 * depth / (1 + b * depth)
-    error = _standard_error(_subtract_mean(slope), left)
-    return LawFit(
-        "additive",
-        b,
-        error,
-        _residual_aicc(left, 3),
-        _root_mean_square(left),
-        math.sqrt(1 + b * depth[-1]),
-    )
-
-
-def _golden_section_minimum(cost: Callable[[float], float], low: float, high: float) -> float:
-    """Find the minimum of a unimodal function in [low, high] (Kiefer 1953)."""
-    ratio = (math.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = cost(left), cost(right)
-    while high - low > 1e-9:
-        if at_left < at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = cost(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = cost(right)
-    return 0.5 * (low + high)
-
-
-def _fit_line(x: Numbers, y: Numbers) -> tuple[float, float, Numbers]:
-    """Return slope, standard error and residuals of the least-squares line."""
-    x = _subtract_mean(x)
-    slope = float(x @ y / (x @ x))
-    residual = _subtract_mean(y) - slope * x
-    return slope, _standard_error(x, residual), residual
-
-
-def _subtract_mean(values: Numbers) -> Numbers:
-    centred: Numbers = values - values.mean()
-    return centred
-
-
-def _root_mean_square(residual: Numbers) -> float:
-    return math.sqrt(float(residual @ residual) / len(residual))
-
-
-def _standard_error(x: Numbers, residual: Numbers) -> float:
-    """Standard error of the coefficient of x (centred), for AR(1) residuals."""
-    noise = max(float(residual @ residual) / (len(residual) - 2), _NOISE**2)
-    square = float(residual @ residual)
-    correlation = float(residual[1:] @ residual[:-1]) / square if square > 0 else 0.0
-    correlation = min(max(correlation, 0.0), 0.99)
-    widened = noise * (1 + correlation) / (1 - correlation)
-    return math.sqrt(widened / float(x @ x))
-
-
-def _residual_aicc(residual: Numbers, parameters: int) -> float:
-    return compute_aicc(float(residual @ residual), len(residual), parameters)
-
-
-def compute_aicc(square_sum: float, points: int, parameters: int) -> float:
-    """AICc of a fit with this residual sum of squares; the noise variance is a parameter."""
-    n, k = points, parameters
-    if n <= k + 1:
-        return math.inf
-    mean_square = max(square_sum / n, _NOISE**2)
-    return n * math.log(mean_square) + 2 * k + 2 * k * (k + 1) / (n - k - 1)
+def _is_known(fit: LawFit) -> bool:
+    if fit.law == "bounded":
+        return fit.reached >= _REACHED and 2 * fit.rate_error < fit.rate
+    distance = fit.rate - 1 if fit.law == "geometric" else fit.rate
+    return 2 * fit.rate_error < abs(distance)

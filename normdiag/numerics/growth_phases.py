@@ -16,7 +16,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from normdiag.numerics.growth_law import GrowthLaw, compute_aicc
+from normdiag.numerics.growth_fits import compute_aicc, fit_norms
+from normdiag.numerics.growth_law import GrowthLaw
 
 Numbers = npt.NDArray[np.float64]
 
@@ -29,6 +30,9 @@ SHORTEST = 3
 often much smaller than the first update."""
 MOST = 5
 """Largest number of phases."""
+_LEAST_POINTS = 5
+_PARAMETERS = {"constant": 2, "geometric": 3, "additive": 3, "power": 3, "bounded": 4}
+"""Of a law with its offset and the variance of the noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +55,13 @@ def find_growth_phases(norms: Numbers, law: GrowthLaw) -> tuple[GrowthPhase, ...
         norms: positive and finite.
         law: result of `fit_growth_law` for the same norms.
     """
-    if not law.fits or law.fits[0].misfit < MISFIT:
-        return ()
     y = np.log(np.asarray(norms, dtype=np.float64))
     n = len(y)
+    if n < _LEAST_POINTS or (law.misfit is not None and law.misfit < MISFIT):
+        return ()
+    aicc, misfit = fit_one_law(y)
+    if misfit < MISFIT:
+        return ()
     splits = _find_best_splits(y)
     starts, square_sum = splits[0]
     for number, (next_starts, next_sum) in enumerate(splits[1:], 2):
@@ -62,9 +69,21 @@ def find_growth_phases(norms: Numbers, law: GrowthLaw) -> tuple[GrowthPhase, ...
         if math.sqrt(square_sum / n) < MISFIT or not gain >= MARGIN:
             break
         starts, square_sum = next_starts, next_sum
-    if len(starts) == 1 or compute_aicc(square_sum, n, 3 * len(starts)) > law.fits[0].aicc - MARGIN:
+    if len(starts) == 1 or compute_aicc(square_sum, n, 3 * len(starts)) > aicc - MARGIN:
         return ()
     return _fit_phases(y, [*starts, n])
+
+
+def fit_one_law(y: Numbers) -> tuple[float, float]:
+    """AICc and root mean square residual of the single law that fits all log norms best."""
+    best = (math.inf, math.inf)
+    for fit in fit_norms(y):
+        residual = y - fit.curve
+        residual = residual - residual.mean()
+        square_sum = float(residual @ residual)
+        aicc = compute_aicc(square_sum, len(y), _PARAMETERS[fit.law])
+        best = min(best, (aicc, math.sqrt(square_sum / len(y))))
+    return best
 
 
 def _fit_phases(y: Numbers, ends: list[int]) -> tuple[GrowthPhase, ...]:

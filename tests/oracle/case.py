@@ -195,9 +195,13 @@ class Case:
         }
 
     def _law(self, stack: str) -> Numbers:
-        sums = [self.tokens(add.out, add.mask) for add in self.adds if add.stack == stack]
+        adds = [add for add in self.adds if add.stack == stack]
+        sums = [self.tokens(add.out, add.mask) for add in adds]
         norms = [np.linalg.norm(y.values[~y.leads], axis=-1) for y in sums]
-        return growth.law_of(np.array([n.mean() for n in norms]))
+        ends = (self.tokens(adds[0].skip, adds[0].mask), sums[-1])
+        squares = [np.square(np.linalg.norm(end.values, axis=-1)).mean() for end in ends]
+        means = np.array([n.mean() for n in norms])
+        return growth.law_of(means, [add.id for add in adds], np.array(squares))
 
     def at_initialisation(self) -> Case:
         """The same with newly drawn weights, on the first sequence."""

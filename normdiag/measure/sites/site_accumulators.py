@@ -140,7 +140,8 @@ class SiteAccumulators:
         growths = {}
         for name, stack in first.sites.stacks.items():
             ids = [first.sites.adds[facts.add] for facts in stack.adds]
-            growth = fit_growth([self.adds[id] for id in ids if id in self.adds])
+            ids = [id for id in ids if id in self.adds]
+            growth = fit_growth(ids, [self.adds[id] for id in ids])
             if growth is not None:
                 growths[name] = growth
         return growths

@@ -166,6 +166,11 @@ class AddAccumulator:
         """What the growth law is fitted to: the mean ||y||, first tokens left out if it can be."""
         return self.later_out.mean if self.later_out.count else self.columns["out"].mean
 
+    def mean_squares(self) -> tuple[float, float]:
+        """Mean ||x||^2 and mean ||y||^2 over all tokens."""
+        count = max(self.columns["out"].count, 1)
+        return self.squares["skip"] / count, self.squares["out"] / count
+
     def median_update_ratio(self) -> float:
         """||u|| / ||x|| of the median token."""
         return self.columns["update_ratio"].compute().median

@@ -9,6 +9,7 @@ from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.stream import Growth
 from normdiag.number_text import format_count, format_number, format_percent
 from normdiag.render.escape import shorten_text
+from normdiag.render.sections.growth import NORMED_SUMS
 from normdiag.report.report import Report
 
 _CONTRIBUTIONS = 3
@@ -27,7 +28,7 @@ def describe_depth(report: Report, stack: Stack) -> Iterator[str]:
     yield from _describe_contributions(report, adds, growth)
     layers = [each for each in report.measurements.layers.values() if each.stack == stack.id]
     yield from _describe_layers(sorted(layers, key=lambda each: each.layer))
-    if growth is not None:
+    if growth is not None and stack.placement not in NORMED_SUMS:
         yield from _describe_updates(growth)
     yield from _describe_sink(report, adds)
 

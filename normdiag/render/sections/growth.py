@@ -4,31 +4,56 @@ from __future__ import annotations
 
 import math
 
-from normdiag.evidence.stream import Growth, GrowthPhase
+from normdiag.evidence.stream import Growth, GrowthLeap, GrowthPhase
 from normdiag.number_text import format_factor, format_number, format_percent
 from normdiag.render.escape import shorten_text
 
+NORMED_SUMS = ("post", "deepnorm")
+"""Placements in which each sum goes through a norm before the next layer receives it."""
+_LEAPS = 4
+_LAWS = {
+    "additive": "additive, √(1 + b l) over adds l (independent writes), b = {rate}{error}",
+    "geometric": "geometric, {rate} per add{error}",
+    "power": "power of depth, exponent {rate}{error}",
+    "bounded": "bounded, it tends to {rate} the first norm{error}",
+}
 _JUMP = 1.5
 """A step between two phases is mentioned from this factor on."""
 
 
-def describe_growth(growth: Growth) -> str:
-    """Return how the stream grows with depth, at which rate, and how certain that is."""
+def describe_growth(growth: Growth, placement: str = "pre") -> str:
+    """Return by how much the stream grows with depth, where, and which law holds, if one does."""
     if not math.isfinite(growth.total):
         return "Growth with depth: no law, values are not finite."
-    text = (
-        f"Growth with depth: {_describe_law(growth)}. Last add over first: "
-        f"{format_factor(growth.total)} (mean over tokens without the first of each sequence)"
-    )
+    is_normed = placement in NORMED_SUMS
+    parts = [
+        f"Growth with depth: last add over first {format_factor(growth.total)} (mean over tokens "
+        "without the first of each sequence"
+        + (
+            "; of the sums before their norms, whose outputs the layers receive)"
+            if is_normed
+            else ")"
+        )
+    ]
     if growth.total_over_init is not None:
-        text += f", {format_factor(growth.total_over_init)} that at initialisation"
-    if growth.confidence is not None:
-        text += f". Akaike weight of this law: {format_percent(growth.confidence)}"
-    if growth.runner_up is not None:
-        text += f"; next: {shorten_text(growth.runner_up)}"
+        parts[0] += f", {format_factor(growth.total_over_init)} that at initialisation"
+    if growth.start is not None:
+        behind = "" if growth.total_after_start is None else format_factor(growth.total_after_start)
+        parts.append(
+            f"The update of {shorten_text(growth.start)} starts the stream; behind it {behind}"
+        )
+    if growth.leaps:
+        parts.append(f"Leaps: {', '.join(map(_describe_leap, growth.leaps[:_LEAPS]))}")
+        if len(growth.leaps) > _LEAPS:
+            parts[-1] += f" and {len(growth.leaps) - _LEAPS} more"
     if growth.phases:
-        text += f". Phases: {', '.join(map(_describe_phase, growth.phases))}"
-    return f"{text}."
+        parts.append(f"Phases: {', '.join(map(_describe_phase, growth.phases))}")
+    parts.append(_describe_law(growth))
+    return f"{'. '.join(parts)}."
+
+
+def _describe_leap(leap: GrowthLeap) -> str:
+    return f"{format_factor(leap.factor)} at {shorten_text(leap.add)}"
 
 
 def _describe_phase(phase: GrowthPhase) -> str:
@@ -40,17 +65,36 @@ def _describe_phase(phase: GrowthPhase) -> str:
 
 
 def _describe_law(growth: Growth) -> str:
+    where = []
+    if growth.start is not None:
+        where.append("behind the start")
+    if growth.leaps:
+        where.append("apart from the leaps")
+    law = f"Law {' and '.join(where)}" if where else "Law"
     if growth.law == "constant":
-        return "constant"
+        ratio = (
+            ""
+            if growth.range is None or growth.leaps
+            else (f" (largest norm over smallest: {format_number(growth.range)})")
+        )
+        return f"{law}: constant, the stream keeps its size{ratio}"
     if growth.law == "undecided" or growth.rate is None or not math.isfinite(growth.rate):
-        return "no single law"
+        nearest = "" if growth.runner_up is None else f"; nearest: {shorten_text(growth.runner_up)}"
+        return f"{law}: none describes all adds{nearest}"
     error = format_standard_error(growth.rate, growth.rate_error)
-    if growth.law == "additive":
-        rate = f"b = {format_number(growth.rate)}{error}"
-        return f"additive, √(1 + b l) over adds l (independent writes), {rate}"
-    if growth.law == "geometric":
-        return f"geometric, {format_factor(growth.rate)} per add{error}"
-    return f"power of depth, exponent {format_number(growth.rate)}{error}"
+    text = f"{law}: {_LAWS[growth.law].format(rate=_format_rate(growth), error=error)}"
+    if growth.misfit is not None:
+        text += f", misfit {format_percent(growth.misfit)} (root mean square)"
+    if growth.confidence is not None:
+        text += f"; Akaike weight {format_percent(growth.confidence)}"
+    if growth.runner_up is not None:
+        text += f", next: {shorten_text(growth.runner_up)}"
+    return text
+
+
+def _format_rate(growth: Growth) -> str:
+    rate = growth.rate or 0.0
+    return format_number(rate) if growth.law in ("additive", "power") else format_factor(rate)
 
 
 def format_standard_error(rate: float, error: float | None) -> str:

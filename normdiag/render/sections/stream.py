@@ -73,7 +73,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         yield Heading(title=f"Stream of {name_stack(stack.id)}")
         growth = report.measurements.growth.get(stack.id)
         if growth is not None:
-            yield Sentence(text=describe_growth(growth))
+            yield Sentence(text=describe_growth(growth, stack.placement))
         yield from _tabulate_layers(stack, sites, all_rows=all_rows)
         for text in (*_describe_extremes(sites), *describe_depth(report, stack)):
             yield Sentence(text=text)

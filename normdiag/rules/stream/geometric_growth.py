@@ -48,12 +48,13 @@ class GeometricGrowth(Rule):
 
     ## How it is measured
 
-    Per add, ||y|| as the mean over tokens, position 0 left out (attention sinks live there). Four
-    laws are fitted to its logarithm against depth: constant, additive variance sqrt(1 + b l),
-    geometric g^l, and power; the corrected Akaike criterion chooses. The finding needs the
-    geometric law, a factor above the threshold by twice its standard error (a single jump is not a
-    rate per layer), and a total, last add / first add, above the other threshold, in the mean and
-    in the median over tokens, since a few massive activations (ND304) are not growth of the stream.
+    Per add, ||y|| as the mean over tokens, position 0 left out (attention sinks live there). Laws
+    are fitted to it: additive variance sqrt(1 + b l), geometric g^l, power and bounded; one is
+    named where it describes every add and leads the others by the corrected Akaike criterion. A
+    leap, one add that changes the norm by far more than those around it, is no part of a law. The
+    finding needs the geometric law, a factor above the threshold by twice its standard error, and
+    a total, last add / first add apart from leaps, above the other threshold, in the mean and in
+    the median over tokens, since a few massive activations (ND304) are not growth of the stream.
 
     With too few adds to choose a law, the factor is the mean, total^(1/(adds - 1)), no single add
     may contribute more than half of the growth, and the confidence is low.
@@ -121,7 +122,9 @@ class GeometricGrowth(Rule):
             adds = evidence.architecture.adds_of_stack(stack.id)
             if growth is None or len(adds) < 2:
                 continue
-            if min(growth.total, _median_token_growth(evidence, adds)) <= limits["total"]:
+            leaps = math.prod(leap.factor for leap in growth.leaps)
+            total = min(growth.total, _median_token_growth(evidence, adds)) / max(leaps, 1.0)
+            if total <= limits["total"]:
                 continue
             rate = _estimate_rate(evidence, growth, adds)
             if rate.least > limits["rate"]:
