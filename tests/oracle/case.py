@@ -129,6 +129,8 @@ class Case:
             "layer": norm.layer,
             "shape": list(norm.read(self.observed[0]).shape),
             "dtype": "float32",
+            # torch's layer norm is one operation; an RMSNorm is written out in float32
+            "eps_dtype": None if norm.kind == "layernorm" else "float32",
             "is_running": False,
         }
 
