@@ -37,10 +37,9 @@ from normdiag.structure.stack_structure import StackStructure
 POSITIONS = 8
 """Tokens of context for a causal model: the cost of a dense Jacobian grows with each."""
 WHOLE_POSITIONS = 32
-"""The same for a model whose tokens see later ones: what its last token adds is kept."""
+"""The same where tokens see later ones; the last token is kept."""
 DEPTHS = (0.2, 0.4, 0.6, 0.8, 1.0)
-"""Where the tokens lie, as shares of the sequence. Odd in number, so that a median is one of
-them."""
+"""The tokens, as shares of the sequence: an odd number, so that a median is one of them."""
 WIDEST, MOST_WORK = 1024, 8 * 1024**3
 """Dense up to this width H, and while H^3 tokens, to which its cost is proportional, is no more.
 
@@ -65,8 +64,7 @@ def measure_blocks(
 ) -> tuple[dict[str, BlockJacobian], tuple[SkippedMeasurement, ...]]:
     """The blocks of `model` at tokens of the first `positions` of the first sequence.
 
-    Where tokens see later ones, the sequence is taken up to `WHOLE_POSITIONS` and its last token
-    is kept.
+    Where tokens see later ones, up to `WHOLE_POSITIONS`, with the last one kept.
     Keys are ids of adds, "<stack>/layer#k" and ids of stacks. Spans that could not be measured
     are returned with the reason.
     `advance` is called `count_spans(architecture)` times for each of `depths`.

@@ -33,8 +33,8 @@ class IllConditionedBlock(Rule):
     ## How it is measured
 
     kappa = sigma_max / sigma_min of dy/dx, x and y the stream before and after the block, as the
-    median over five tokens at different depths of context. For narrow streams all singular values are computed; for wide ones kappa is a
-    lower bound, marked "at least".
+    median over five tokens at different depths of context. For wide streams kappa is a lower bound,
+    marked "at least".
 
     ## Thresholds
 
@@ -122,7 +122,7 @@ class IllConditionedBlock(Rule):
 
 def _describe_tokens(block: BlockJacobian, limit: float) -> str:
     """Where the Jacobians were taken and at how many of the tokens kappa is above `limit`."""
-    if len(block.tokens) < 2:  # noqa: PLR2004
+    if len(block.tokens) < 2:
         return f"at position {block.token.position} of sequence {block.token.sequence}"
     kappas = [math.inf if token.kappa is None else token.kappa for token in block.tokens]
     above = sum(kappa > limit for kappa in kappas)
