@@ -37,7 +37,7 @@ _COLUMNS = (
     Column(title="kappa", align="right", meaning="sigma_max / sigma_min"),
     Column(title="kappa range", align="right", meaning="smallest and largest over the tokens"),
     Column(
-        title="mean square",
+        title="mean sq.",
         align="right",
         meaning="of all singular values (1: lengths are kept on average)",
     ),
@@ -105,7 +105,9 @@ def _format_range(block: BlockJacobian) -> str:
     kappas = [math.inf if token.kappa is None else token.kappa for token in block.tokens]
     if not kappas:
         return ""
-    return f"{format_number(min(kappas))} to {format_number(max(kappas))}"
+    largest = max(block.tokens, key=lambda token: nan_as_largest(token.kappa or math.inf))
+    bound = ">" if largest.is_bound else ""
+    return f"{format_number(min(kappas))}..{bound}{format_number(max(kappas))}"
 
 
 def _describe_tokens(block: BlockJacobian) -> str:
