@@ -180,9 +180,13 @@ def _choose_law(
     if np.ptp(y) < math.log(KEPT):  # too little growth to tell one law from another
         is_kept = is_used.all() or np.ptp(y) < math.log(_FLAT)
         return replace(UNDECIDED, law="constant") if is_kept else UNDECIDED
-    fits = fit_writes(y, is_used)
-    if not only_writes:
-        fits = min(fits, fit_norms(y), key=lambda each: min(fit.aicc for fit in each))
+    of_writes = fit_writes(y, is_used)
+    of_norms = [] if only_writes else fit_norms(y)
+    fits = min(of_writes, of_norms or of_writes, key=lambda each: min(fit.aicc for fit in each))
+    # few adds do not tell which scatter it is: the larger error of the two holds for either
+    errors = {fit.law: fit.rate_error for fit in of_norms}
+    errors |= {f.law: max(f.rate_error, errors.get(f.law, 0.0)) for f in of_writes}
+    fits = [replace(fit, rate_error=errors[fit.law]) for fit in fits]
     fits = sorted(fits, key=lambda fit: fit.aicc)
     best = _prefer_additive(fits)
     weights = {fit.law: math.exp((fits[0].aicc - fit.aicc) / 2) for fit in fits}
