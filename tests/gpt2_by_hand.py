@@ -64,7 +64,7 @@ class GPT2(nn.Module):
         return self.last(x) @ self.words.weight.T
 
 
-def converted(original: Any) -> GPT2:
+def convert_weights(original: Any) -> GPT2:
     """The same weights as a `GPT2LMHeadModel` has."""
     config, source = original.config, original.transformer
     made = GPT2(config.vocab_size, config.n_positions, config.n_embd, config.n_layer, config.n_head)

@@ -23,15 +23,15 @@ _PLAIN: dict[object, st.SearchStrategy[Any]] = {
 
 
 def _tuples(item: Any, *_: Any) -> st.SearchStrategy[Any]:
-    return st.lists(of(item), max_size=2).map(tuple)
+    return st.lists(values_of(item), max_size=2).map(tuple)
 
 
 def _dicts(key: Any, value: Any) -> st.SearchStrategy[Any]:
-    return st.dictionaries(of(key), of(value), max_size=2)
+    return st.dictionaries(values_of(key), values_of(value), max_size=2)
 
 
 def _unions(*kinds: Any) -> st.SearchStrategy[Any]:
-    return st.one_of(*map(of, kinds))
+    return st.one_of(*map(values_of, kinds))
 
 
 def _literals(*values: Any) -> st.SearchStrategy[Any]:
@@ -47,7 +47,7 @@ _BUILT: dict[object, Callable[..., st.SearchStrategy[Any]]] = {
 }
 
 
-def of(kind: Any) -> st.SearchStrategy[Any]:
+def values_of(kind: Any) -> st.SearchStrategy[Any]:
     """Values of one type, as it is annotated in `normdiag.evidence`."""
     if is_dataclass(kind):
         return _records(kind)
@@ -58,7 +58,7 @@ def of(kind: Any) -> st.SearchStrategy[Any]:
 
 def _records(kind: Any, **given: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     hints = get_type_hints(kind)
-    return st.builds(kind, **{f.name: of(hints[f.name]) for f in fields(kind)} | given)
+    return st.builds(kind, **{f.name: values_of(hints[f.name]) for f in fields(kind)} | given)
 
 
 def reports() -> st.SearchStrategy[Report]:

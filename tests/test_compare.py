@@ -19,7 +19,7 @@ from normdiag import Comparison
 from normdiag.errors import UsageError
 from sample_models.post_norm import PostNorm
 from sample_models.pre_norm import PreNorm
-from tests.gpt2_by_hand import converted
+from tests.gpt2_by_hand import convert_weights
 from tests.oracle.lively import enliven
 
 IDS = ((7, 3, 12, 40, 9, 22, 5, 31),)
@@ -42,7 +42,7 @@ def of_original(original: Any) -> normdiag.Report:
     return normdiag.inspect(original, measure=("stream",), ids=IDS)
 
 
-def changed(original: Any, change: Callable[[Any], None]) -> Any:
+def change_model(original: Any, change: Callable[[Any], None]) -> Any:
     model = copy.deepcopy(original)
     with torch.no_grad():
         change(model)
@@ -89,7 +89,7 @@ def one_weight(model: Any) -> None:
     model.transformer.h[1].mlp.c_proj.weight[3, 5] += 0.5
 
 
-def merged(model: Any) -> None:
+def merge_lora(model: Any) -> None:
     """As a LoRA of rank 1 on the last projection of every attention."""
     for layer in model.transformer.h:
         width = layer.attn.c_proj.weight.shape[0]
@@ -127,7 +127,7 @@ CHANGES = [
     (bias, [("bias", ("transformer.ln_f",))], None),
     (one_weight, [("weights", (f"{H}.1/add#1",))], (f"{H}.1/add#1", "branch")),
     (
-        merged,
+        merge_lora,
         [("weights", tuple(f"{H}.{i}/add#0" for i in range(LAYERS)))],
         (f"{H}.0/add#0", "branch"),
     ),
@@ -150,7 +150,7 @@ def test_a_change_is_named_at_its_site(
     parts: tuple[str, str] | None,
     basis: str,
 ) -> None:
-    model = changed(original, change)
+    model = change_model(original, change)
     if basis == "values":
         comparison = compare(original, model)
     else:
@@ -169,7 +169,7 @@ class TestWords:
     """What the headline says of each."""
 
     def headline(self, original: Any, change: Callable[[Any], None]) -> str:
-        return compare(original, changed(original, change)).headline
+        return compare(original, change_model(original, change)).headline
 
     def test_of_a_gain(self, original: Any) -> None:
         value = original.transformer.h[1].ln_1.weight[7].item()
@@ -216,7 +216,7 @@ class TestWords:
         assert "its norms and weights are equal: compare the code of that branch" in said
 
     def test_of_what_is_not_finite(self, original: Any) -> None:
-        comparison = compare(original, changed(original, infinite_weight))
+        comparison = compare(original, change_model(original, infinite_weight))
         kinds = {each.kind: each for each in comparison.differences}
         assert kinds["non-finite"].severity == "error"
         assert f"not finite from {H}.1/add#1 on" in kinds["non-finite"].message
@@ -242,12 +242,12 @@ def test_a_cast_is_rounding(original: Any, dtype: torch.dtype) -> None:
 
 
 def test_a_change_is_seen_through_a_cast(original: Any) -> None:
-    model = changed(original, gain).half()
+    model = change_model(original, gain).half()
     assert causes(compare(original, model)) == [("gain", (f"{H}.1.ln_1",))]
 
 
 def test_errors_are_those_that_hooks_see(original: Any) -> None:
-    model = changed(original, gain)
+    model = change_model(original, gain)
     comparison = compare(original, model, all_tokens=True)
     seen = []
     for each in (original, model):
@@ -280,7 +280,7 @@ class TestAnotherImplementation:
     """The same weights in code that somebody else wrote, with other names and inputs."""
 
     def test_it_is_the_same(self, original: Any) -> None:
-        for a, b in ((original, converted(original)), (converted(original), original)):
+        for a, b in ((original, convert_weights(original)), (convert_weights(original), original)):
             comparison = compare(a, b)
             assert comparison.basis == "values"
             assert comparison.paired_by == "position"
@@ -289,7 +289,7 @@ class TestAnotherImplementation:
             assert max(site.out.median for site in comparison.stream) < 1e-6
 
     def test_what_was_converted_wrongly_is_named_by_both_names(self, original: Any) -> None:
-        port = converted(original)
+        port = convert_weights(original)
         port.tower[1][1].eps = 1e-3
         with torch.no_grad():
             port.tower[2][0].gain[3] += 0.5
@@ -305,7 +305,7 @@ class TestAnotherImplementation:
         assert f"{H}.1.ln_2 (tower.1.1/norm#0 in B)" in comparison.headline
 
     def test_from_reports(self, original: Any, of_original: normdiag.Report) -> None:
-        report = normdiag.inspect(converted(original), measure=("stream",), ids=IDS)
+        report = normdiag.inspect(convert_weights(original), measure=("stream",), ids=IDS)
         comparison = normdiag.compare(of_original, report)
         assert (comparison.basis, comparison.differences) == ("summaries", ())
 
@@ -314,7 +314,7 @@ def test_a_layer_that_is_gone(original: Any) -> None:
     def drop(model: Any) -> None:
         del model.transformer.h[1]
 
-    comparison = compare(original, changed(original, drop))
+    comparison = compare(original, change_model(original, drop))
     assert causes(comparison) == [("layers", (H,))]
     assert "3 layers in A and 2 in B: layer 1 of A without counterpart" in comparison.headline
     assert comparison.first_divergence is not None
@@ -341,7 +341,7 @@ class TestTheProbe:
             model.resize_token_embeddings(20)
             model.transformer.h[1].ln_1.weight[7] *= 1.5
 
-        comparison = compare(original, changed(original, small), ids=None)
+        comparison = compare(original, change_model(original, small), ids=None)
         assert comparison.basis == "structure"
         assert "the vocabularies differ" in str(comparison.note)
         assert "has 20 rows" in str(comparison.note)
@@ -355,7 +355,7 @@ class TestTheProbe:
             model.config.n_positions = 4
             model.transformer.h[1].ln_1.weight[7] *= 1.5
 
-        comparison = compare(original, changed(original, short), ids=None)
+        comparison = compare(original, change_model(original, short), ids=None)
         assert "B does not run on the inputs of A" in str(comparison.note)
         assert comparison.basis == "structure"
         assert causes(comparison) == [("gain", (f"{H}.1.ln_1",))]
@@ -369,7 +369,7 @@ class TestTheProbe:
         assert "the streams are not compared" in str(comparison.note)
 
     def test_a_report_and_a_model(self, original: Any, of_original: normdiag.Report) -> None:
-        comparison = compare(of_original, changed(original, gain))
+        comparison = compare(of_original, change_model(original, gain))
         assert comparison.basis == "summaries"
         assert causes(comparison) == [("gain", (f"{H}.1.ln_1",))]
 

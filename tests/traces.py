@@ -9,7 +9,7 @@ from normdiag.report.report import Report
 from tests.reports import llama
 
 
-def traced(base: Report | None = None) -> Report:
+def make_trace(base: Report | None = None) -> Report:
     """A report with the tokens of two sequences; the first token of each is an attention sink."""
     base = base or llama(6)
     texts = (

@@ -12,7 +12,7 @@ from normdiag.report.report import Report
 from normdiag.report.series import Series
 
 
-def written(
+def render_text(
     report: Report,
     view: View = "inspect",
     format: str = "text",

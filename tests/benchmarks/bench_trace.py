@@ -103,12 +103,12 @@ class ForwardClock:
 
 def seconds(action: Callable[[], object]) -> float:
     """Processor time of one call, its child processes included."""
-    began = used()
+    began = cpu_seconds()
     action()
-    return used() - began
+    return cpu_seconds() - began
 
 
-def used() -> float:
+def cpu_seconds() -> float:
     """Processor seconds of this process and of the children it waited for, so far."""
     usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)

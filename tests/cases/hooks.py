@@ -24,7 +24,7 @@ class Seen:
 
 def blocks_seen(directory: Path, inputs: dict[str, Any], path: str) -> Seen:
     """One forward of transformers' own model, each call of `path`.<number> watched."""
-    model, seen = loaded(directory), Seen()
+    model, seen = load_model(directory), Seen()
     mask = inputs.get("attention_mask")
 
     def tokens(value: Any) -> torch.Tensor:
@@ -48,7 +48,7 @@ def rms(values: torch.Tensor) -> float:
     return float(values.square().mean().sqrt())
 
 
-def loaded(directory: Path) -> nn.Module:
+def load_model(directory: Path) -> nn.Module:
     own = (directory / "modeling.py").exists()
     config = AutoConfig.from_pretrained(directory, trust_remote_code=own)
     kind = AutoModelForCausalLM if own else getattr(transformers, config.architectures[0])

@@ -28,7 +28,7 @@ REFUSED = [line for line in LINES if "error" in line]
 SEVERITIES = ("pass", "info", "warning", "error")
 
 
-def built(case: str, directory: Path) -> Any:
+def build_case(case: str, directory: Path) -> Any:
     """Write the checkpoint; returns what its forward takes."""
     directory.mkdir(exist_ok=True)
     (build,) = [getattr(part, case) for part in (numbers, stored, wiring) if hasattr(part, case)]
@@ -42,18 +42,18 @@ def reports(tmp_path_factory: pytest.TempPathFactory):
 
     @cache
     def report(case: str) -> tuple[Report, Seen]:
-        inputs = built(case, folder / case)
+        inputs = build_case(case, folder / case)
         own = case == "functional_norms_of_own_code"
         line = next(line for line in RUN if line["case"] == case)
         found = normdiag.inspect(
-            str(folder / case), inputs=inputs, trust_remote_code=own, measure=measured(line)
+            str(folder / case), inputs=inputs, trust_remote_code=own, measure=measures_of_case(line)
         )
         return found, blocks_seen(folder / case, inputs, line["blocks"])
 
     return report
 
 
-def measured(line: dict[str, Any]) -> tuple[str, ...]:
+def measures_of_case(line: dict[str, Any]) -> tuple[str, ...]:
     """What its findings rest on: blocks take most of the time."""
     judged = (*line["silent"], *(finding["code"] for finding in line["findings"]))
     codes = {code[:3] for code in judged}
@@ -61,11 +61,11 @@ def measured(line: dict[str, Any]) -> tuple[str, ...]:
     return ("stream", "norms", *(name for name, is_judged in costly if is_judged))
 
 
-def named(lines: list[dict[str, Any]]) -> Any:
+def format_lines(lines: list[dict[str, Any]]) -> Any:
     return pytest.mark.parametrize("line", lines, ids=lambda line: line["case"])
 
 
-@named(RUN)
+@format_lines(RUN)
 class TestCase:
     def test_structure(self, line, reports) -> None:
         report, _ = reports(line["case"])
@@ -146,17 +146,17 @@ def fact(report: Report, kind: str, site: str, path: str) -> Any:
 
 
 @pytest.mark.slow
-@named([line for line in RUN if line["gate"] in ("pass", "info")])
+@format_lines([line for line in RUN if line["gate"] in ("pass", "info")])
 def test_a_sound_model_reaches_no_gate_with_everything_measured(line, tmp_path: Path) -> None:
-    inputs = built(line["case"], tmp_path / "model")
+    inputs = build_case(line["case"], tmp_path / "model")
     report = normdiag.inspect(str(tmp_path / "model"), inputs=inputs)
     loud = [(f.code, f.message) for f in report.findings if f.severity != "info"]
     assert loud == []
 
 
-@named(REFUSED)
+@format_lines(REFUSED)
 def test_what_cannot_be_loaded_is_told_in_words(line, tmp_path: Path) -> None:
-    built(line["case"], tmp_path / "model")
+    build_case(line["case"], tmp_path / "model")
     done = CliRunner().invoke(app, ["check", str(tmp_path / "model")], prog_name="normdiag")
     assert done.exit_code == 3, done.stderr
     for words in line["error"]:

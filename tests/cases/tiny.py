@@ -24,7 +24,7 @@ SIZES = {
 }
 
 
-def made(family: str, head: str = "ForCausalLM", /, **settings: Any) -> nn.Module:
+def make_model(family: str, head: str = "ForCausalLM", /, **settings: Any) -> nn.Module:
     """A model of `family` ("Llama"): unit embeddings, matrices that keep the size, gains of 1."""
     config = getattr(transformers, f"{family}Config")
     sizes = SIZES if "hidden_size" not in settings and "n_embd" not in settings else {}

@@ -8,41 +8,43 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from tests.cases.tiny import change_config, ids, made, save, writes_upwards
+from tests.cases.tiny import change_config, ids, make_model, save, writes_upwards
 
 Inputs = dict[str, Any]
 
 
 def post_norm_without_final_norm(directory: Path) -> Inputs:
     """OPT-350m: rightly none, and its embeddings are narrower than the stream."""
-    save(made("OPT", do_layer_norm_before=False, word_embed_proj_dim=16, ffn_dim=48), directory)
+    save(
+        make_model("OPT", do_layer_norm_before=False, word_embed_proj_dim=16, ffn_dim=48), directory
+    )
     return ids()
 
 
 def parallel_by_default(directory: Path) -> Inputs:
     """GPT-NeoX weights of a sequential model; the configuration does not say so any more."""
-    save(made("GPTNeoX", use_parallel_residual=False), directory)
+    save(make_model("GPTNeoX", use_parallel_residual=False), directory)
     change_config(directory, use_parallel_residual=None)
     return ids()
 
 
 def residual_inside_modules(directory: Path) -> Inputs:
     """BLOOM's attention and MLP modules add the stream to what they return."""
-    save(made("Bloom", hidden_size=32, n_layer=4, n_head=2, vocab_size=64), directory)
+    save(make_model("Bloom", hidden_size=32, n_layer=4, n_head=2, vocab_size=64), directory)
     return ids()
 
 
 def scaled_branches(directory: Path) -> Inputs:
     """Granite: 12 times the embedding, and 0.22 of every branch."""
     settings = {"embedding_multiplier": 12.0, "residual_multiplier": 0.22, "logits_scaling": 8.0}
-    save(made("Granite", **settings), directory)
+    save(make_model("Granite", **settings), directory)
     return ids()
 
 
 @torch.no_grad()
 def layers_repeated(directory: Path) -> Inputs:
     """Layers 1 and 2 of 4 three times, as a passthrough merge makes them."""
-    base, merged = made("Llama"), made(
+    base, merged = make_model("Llama"), make_model(
         "Llama", hidden_size=32, num_hidden_layers=8, num_attention_heads=2,
         num_key_value_heads=2, intermediate_size=48, vocab_size=64,
     )  # fmt: skip
@@ -57,14 +59,14 @@ def layers_repeated(directory: Path) -> Inputs:
 def first_norm_left_out(directory: Path) -> Inputs:
     """ModernBERT reads the embedding norm's output: block 0 needs no norm of its own."""
     tokens = {"cls_token_id": 1, "sep_token_id": 2}
-    save(made("ModernBert", "Model", norm_bias=False, **tokens), directory)
+    save(make_model("ModernBert", "Model", norm_bias=False, **tokens), directory)
     return ids()
 
 
 @torch.no_grad()
 def second_stage_explodes(directory: Path) -> Inputs:
     """Swin: the stream changes its width and its length between the stages."""
-    model = made("Swin", "Model", image_size=32, patch_size=2, embed_dim=16, depths=[2, 2],
+    model = make_model("Swin", "Model", image_size=32, patch_size=2, embed_dim=16, depths=[2, 2],
                  num_heads=[2, 2], window_size=4, hidden_size=32)  # fmt: skip
     model.encoder.layers[1].blocks[1].mlp.fc2.bias.fill_(40.0)
     save(model, directory)

@@ -12,7 +12,7 @@ REPORTS = {
     "encoder_decoder": reports.encoder_decoder,
     "weights_only": reports.weights_only,
     "broken": hostile.broken,
-    "traced": traces.traced,
+    "traced": traces.make_trace,
 }
 
 

@@ -54,7 +54,7 @@ main()
 """
 
 
-def started(*words, code=None):
+def start_command(*words, code=None):
     how = ["-m", "normdiag"] if code is None else ["-c", code]
     command = [sys.executable, *how, *map(str, words)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -67,7 +67,7 @@ def test_an_interrupt_while_writing_leaves_what_was_there(saved, folder, step):
     before = sorted(each.name for each in folder.iterdir())
     words = ("check", path, "-o", "out.json")
     words = (*words, "-f", "json") if step != "render" else words
-    running = started(step, *words, code=STOPPING)
+    running = start_command(step, *words, code=STOPPING)
     while b"HERE" not in running.stderr.readline():
         assert running.poll() is None
     running.send_signal(signal.SIGINT)
@@ -83,7 +83,7 @@ def test_an_interrupt_while_writing_leaves_what_was_there(saved, folder, step):
 def test_an_interrupt_at_any_moment_leaves_a_whole_file(saved, folder, tenths):
     path, target = saved("llama"), folder / "out.json"
     target.write_text("old", encoding="utf-8")
-    running = started("check", path, "--json", "out.json", "-o", "out.txt", "--all")
+    running = start_command("check", path, "--json", "out.json", "-o", "out.txt", "--all")
     time.sleep(tenths / 20)
     running.send_signal(signal.SIGINT)
     running.communicate(timeout=60)
@@ -99,7 +99,8 @@ def test_many_at_once_leave_one_whole_file(saved, folder):
     names = ("llama", "bert", "broken")
     paths = {name: saved(name) for name in names}
     running = [
-        started("check", paths[name], "--json", "all.json", "--fail-on", "never") for name in names
+        start_command("check", paths[name], "--json", "all.json", "--fail-on", "never")
+        for name in names
     ]
     for each in running:
         _, error = each.communicate(timeout=120)

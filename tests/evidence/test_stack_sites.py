@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from normdiag.evidence.architecture import Architecture, layer_id
-from tests.rules.builders import adds, norms, stack
+from tests.rules.builders import make_adds, norms, stack
 
 
 def test_sites_of_a_stack_keep_the_order_of_the_forward() -> None:
-    first, second = adds(2, "encoder"), adds(3, "decoder")
+    first, second = make_adds(2, "encoder"), make_adds(3, "decoder")
     mixed = (first[0], second[0], first[1], *second[1:])
     architecture = Architecture(
         stacks=(stack(2, "encoder"), stack(3, "decoder")),

@@ -63,7 +63,7 @@ def every() -> dict[str, Family]:
     return families("a_to_l") | families("m_to_z")
 
 
-def known(names: list[str]) -> list[str]:
+def known_names(names: list[str]) -> list[str]:
     return [name for name in names if name in every()]
 
 
@@ -85,7 +85,7 @@ def idle(model: nn.Module, batches: tuple[Batch, ...]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("about", "name"), [(about, name) for about in ALONE for name in known(ALONE[about])]
+    ("about", "name"), [(about, name) for about in ALONE for name in known_names(ALONE[about])]
 )
 def test_one_input(about: str, name: str) -> None:
     model, batches, _ = build_family_inputs(name)
@@ -93,7 +93,7 @@ def test_one_input(about: str, name: str) -> None:
     idle(model, batches)
 
 
-@pytest.mark.parametrize("name", known(TWO_INPUTS))
+@pytest.mark.parametrize("name", known_names(TWO_INPUTS))
 def test_an_image_beside_the_text(name: str) -> None:
     model, batches, probe = build_family_inputs(name)
     assert {"input_ids", "pixel_values"} <= set(batches[0].inputs)
@@ -101,7 +101,7 @@ def test_an_image_beside_the_text(name: str) -> None:
     idle(model, batches)
 
 
-@pytest.mark.parametrize("name", known(IN_TEXT))
+@pytest.mark.parametrize("name", known_names(IN_TEXT))
 def test_an_image_or_audio_in_the_text(name: str) -> None:
     model, batches, probe = build_family_inputs(name)
     assert "first sequence with seeded noise as" in str(probe.note)

@@ -36,7 +36,7 @@ def gguf_name(name: str) -> str:
     return f"blk.{layer}.{NAMES['.'.join(module)]}.{kind}"
 
 
-def permuted(weight: torch.Tensor, heads: int) -> torch.Tensor:
+def permute_heads(weight: torch.Tensor, heads: int) -> torch.Tensor:
     """llama.cpp rotates pairs of neighbours, transformers the two halves of a head."""
     rows = weight.reshape(heads, 2, weight.shape[0] // heads // 2, *weight.shape[1:])
     return rows.swapaxes(1, 2).reshape(weight.shape)
@@ -63,7 +63,7 @@ def write_llama(
     write_vocabulary(writer, tokenizer)
     for name, tensor in model.state_dict().items():
         if "q_proj" in name or "k_proj" in name:
-            tensor = permuted(tensor, config.num_attention_heads)
+            tensor = permute_heads(tensor, config.num_attention_heads)
         values = tensor.float().numpy()
         if packed is not None and values.ndim == 2:
             packed_values = gguf.quants.quantize(values, packed)

@@ -54,7 +54,7 @@ FAMILIES = {
 }  # fmt: skip
 
 
-def given(name, length=LENGTH):
+def example_inputs(name, length=LENGTH):
     inputs = {"input_ids": ids(length=length)}
     return inputs | {"decoder_input_ids": ids(1, length)} if name.startswith("t5") else inputs
 

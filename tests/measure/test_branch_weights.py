@@ -12,7 +12,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 import normdiag
 from normdiag.evidence.branch_weights import BranchWeights
 from sample_models import pre_norm_shared
-from tests.gpt2_by_hand import converted
+from tests.gpt2_by_hand import convert_weights
 from tests.oracle.lively import enliven
 
 LAYERS = 2
@@ -27,22 +27,22 @@ def original() -> nn.Module:
     return enliven(GPT2LMHeadModel(config), seed=3)
 
 
-def measured(model: nn.Module, **options: object) -> dict[str, BranchWeights]:
+def measure_weights(model: nn.Module, **options: object) -> dict[str, BranchWeights]:
     return normdiag.inspect(model, measure=("stream",), **options).measurements.branch_weights
 
 
-def summed(modules: Iterable[nn.Module]) -> tuple[int, float, float]:
+def sum_weights(modules: Iterable[nn.Module]) -> tuple[int, float, float]:
     parameters = [p.detach().double().numpy().ravel() for m in modules for p in m.parameters()]
     every = np.concatenate(parameters)
     return every.size, float(np.linalg.norm(every)), float(every.sum())
 
 
 def test_they_are_those_of_the_branch_and_of_no_norm(original: nn.Module) -> None:
-    found = measured(original, ids=((1, 2, 3, 4),))
+    found = measure_weights(original, ids=((1, 2, 3, 4),))
     assert len(found) == 2 * LAYERS
     for i, layer in enumerate(original.transformer.h):
         for k, branch in enumerate((layer.attn, layer.mlp)):
-            elements, size, total = summed([branch])
+            elements, size, total = sum_weights([branch])
             weights = found[f"transformer.h.{i}/add#{k}"]
             assert weights.elements == elements
             assert weights.norm == pytest.approx(size, rel=1e-12)
@@ -50,8 +50,8 @@ def test_they_are_those_of_the_branch_and_of_no_norm(original: nn.Module) -> Non
 
 
 def test_transposed_weights_are_the_same(original: nn.Module) -> None:
-    mine = measured(original, ids=((1, 2, 3, 4),))
-    other = measured(converted(original), ids=((1, 2, 3, 4),))
+    mine = measure_weights(original, ids=((1, 2, 3, 4),))
+    other = measure_weights(convert_weights(original), ids=((1, 2, 3, 4),))
     for a, b in zip(mine.values(), other.values(), strict=True):
         assert a.elements == b.elements
         assert a.norm == pytest.approx(b.norm, rel=1e-12)
@@ -60,7 +60,7 @@ def test_transposed_weights_are_the_same(original: nn.Module) -> None:
 
 def test_a_shared_layer_has_the_same_in_every_run() -> None:
     model, inputs = pre_norm_shared.build()
-    found = measured(model, inputs=inputs)
+    found = measure_weights(model, inputs=inputs)
     assert len(found) > 1
     assert len(set(found.values())) == 1
 

@@ -53,29 +53,29 @@ def written(tmp_path: Path):
     return write
 
 
-def found(report: Report) -> tuple[OmittedSetting, ...]:
+def find_defaults(report: Report) -> tuple[OmittedSetting, ...]:
     assert report.subject.loading.defaulted is not None
     return report.subject.loading.defaulted
 
 
 def test_the_wiring(written) -> None:
     config = GPTNeoXConfig(**SMALL, use_parallel_residual=False)
-    (one,) = found(written(config, use_parallel_residual=None))
+    (one,) = find_defaults(written(config, use_parallel_residual=None))
     assert (one.setting, one.value, one.alternative) == ("use_parallel_residual", "True", "False")
     for value, told in ((True, one.effect), (False, one.alternative_effect)):
         report = written(config, use_parallel_residual=value)
         (stack,) = report.architecture.stacks
         assert f"{stack.id} is {stack.placement}, {stack.drawing}" in told
-        assert found(report) == ()
+        assert find_defaults(report) == ()
 
 
 def test_a_scale_on_the_branches(written) -> None:
-    (one,) = found(written(GraniteConfig(**SMALL), residual_multiplier=None))
+    (one,) = find_defaults(written(GraniteConfig(**SMALL), residual_multiplier=None))
     assert one.setting == "residual_multiplier" and "x + 2 F(rms(x))" in one.alternative_effect
 
 
 def test_a_scale_on_what_the_stream_starts_from(written) -> None:
-    (one,) = found(written(GraniteConfig(**SMALL), embedding_multiplier=None))
+    (one,) = find_defaults(written(GraniteConfig(**SMALL), embedding_multiplier=None))
     assert (one.setting, one.effect, one.alternative_effect) == (
         "embedding_multiplier",
         "no scale",
@@ -84,7 +84,7 @@ def test_a_scale_on_what_the_stream_starts_from(written) -> None:
 
 
 def test_an_epsilon(written) -> None:
-    (one,) = found(written(LlamaConfig(**SMALL, rms_norm_eps=1e-5), rms_norm_eps=None))
+    (one,) = find_defaults(written(LlamaConfig(**SMALL, rms_norm_eps=1e-5), rms_norm_eps=None))
     assert (one.setting, one.value) == ("rms_norm_eps", "1e-06")
     assert one.effect == "epsilon 1e-06 at layers.0.input_layernorm"
 
@@ -100,12 +100,12 @@ def test_an_epsilon(written) -> None:
     ],
 )
 def test_what_decides_nothing_that_the_tensors_do_not(written, config, names) -> None:
-    assert found(written(config, **dict.fromkeys(names))) == ()
+    assert find_defaults(written(config, **dict.fromkeys(names))) == ()
 
 
 def test_a_module_has_no_file(written) -> None:
     report = normdiag.inspect(torch.nn.LayerNorm(4), inputs=torch.randn(2, 3, 4), measure=())
-    assert found(report) == ()
+    assert find_defaults(report) == ()
 
 
 def test_only_what_is_left_out_and_can_be_turned() -> None:
@@ -133,9 +133,9 @@ def test_settings_are_turned_together(written, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(defaults, "run_meta_forward", counted)
     lost = ("attention_dropout", "hidden_dropout", "initializer_range", "classifier_dropout")
     config = GPTNeoXConfig(**SMALL)
-    assert found(written(config, **dict.fromkeys(lost))) == ()
+    assert find_defaults(written(config, **dict.fromkeys(lost))) == ()
     assert len(runs) == 2
-    (one,) = found(written(config, **dict.fromkeys((*lost, "use_parallel_residual"))))
+    (one,) = find_defaults(written(config, **dict.fromkeys((*lost, "use_parallel_residual"))))
     assert one.setting == "use_parallel_residual" and len(runs) <= 12
 
 

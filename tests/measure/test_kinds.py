@@ -15,7 +15,7 @@ from torch.nn import functional
 from tests.measure.forwards import measure_sites
 
 
-def spread(module: nn.Module, seed: int = 0) -> nn.Module:
+def spread_parameters(module: nn.Module, seed: int = 0) -> nn.Module:
     """Gains around 1 of both signs, biases around 0, running statistics of their own."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
@@ -154,7 +154,10 @@ KINDS = {
 
 def run(kind: Kind, dtype: torch.dtype = torch.float64) -> tuple[nn.Module, torch.Tensor, Any, Any]:
     torch.manual_seed(0)
-    module, x = spread(kind.make()).to(dtype), (2 * torch.randn(kind.shape) + 0.5).to(dtype)
+    module, x = (
+        spread_parameters(kind.make()).to(dtype),
+        (2 * torch.randn(kind.shape) + 0.5).to(dtype),
+    )
     assembly, measurements = measure_sites(module, x)
     return module, x, assembly, measurements
 

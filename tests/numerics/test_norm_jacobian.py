@@ -89,7 +89,7 @@ def variance(x: Tensor, kind: str) -> Tensor:
     return x.square().mean(1)
 
 
-def expected(singular: Tensor, kind: str) -> dict[str, Tensor | None]:
+def expected_extremes(singular: Tensor, kind: str) -> dict[str, Tensor | None]:
     """What design 6 asks for, from singular values in descending order, (N, H)."""
     features, removed = singular.shape[1], REMOVED[kind]
     return {
@@ -115,7 +115,7 @@ def test_equals_the_dense_svd_of_the_autograd_jacobian(kind: str) -> None:
             assert found.sigma_max.isnan().equal(~defined)
             singular = torch.linalg.svdvals(dense_jacobian(x[defined], gain, eps, kind))
             unit = (variance(x[defined], kind) + eps).rsqrt() * (float(gain.abs().max()) or 1.0)
-            for name, value in expected(singular, kind).items():
+            for name, value in expected_extremes(singular, kind).items():
                 got = getattr(found, name)
                 if value is None:
                     assert got.isnan().all()
@@ -174,7 +174,9 @@ def test_every_value_is_exact_relative_to_itself(kind: str) -> None:
         found = norm.singular_extremes(rows)
         values = exact_spectrum(x, gain, eps, kind)
         noise = 1e-38 * max(float(values[0]), 1e-30)
-        wanted = expected(torch.tensor([[float(v) for v in values]], dtype=torch.float64), kind)
+        wanted = expected_extremes(
+            torch.tensor([[float(v) for v in values]], dtype=torch.float64), kind
+        )
         for name, value in wanted.items():
             if value is not None:
                 got = float(getattr(found, name))

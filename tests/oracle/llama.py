@@ -22,7 +22,7 @@ def llama_case(model: Any, batches: list[dict], **options: Any) -> Case:
         model=model,
         batches=batches,
         norms=[*norms, final],
-        adds=[add for i, layer in enumerate(layers) for add in _adds(layer, i, stack)],
+        adds=[add for i, layer in enumerate(layers) for add in _layer_adds(layer, i, stack)],
         stacks=[
             {
                 "id": stack,
@@ -52,7 +52,7 @@ def llama_case(model: Any, batches: list[dict], **options: Any) -> Case:
     )
 
 
-def _adds(layer: str, i: int, stack: str) -> list[Add]:
+def _layer_adds(layer: str, i: int, stack: str) -> list[Add]:
     first, second = f"{layer}.input_layernorm", f"{layer}.post_attention_layernorm"
     shared = {"module": layer, "stack": stack, "layer": i, "placement": "pre"}
     return [

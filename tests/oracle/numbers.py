@@ -25,7 +25,7 @@ def typical(values: Array) -> Numbers:
     return {"mean": values.mean(), "median": np.median(values), "max": values.max()}
 
 
-def worst(values: Array) -> Numbers:
+def median_max(values: Array) -> Numbers:
     """Median and maximum over tokens."""
     return {"median": np.median(values), "max": values.max()}
 
@@ -55,8 +55,8 @@ def of_norm(x: Array, padding: Array, kind: str, eps: float, channels: int) -> N
             "p95": np.percentile(m2, 95),
             "max": m2.max(),
         },
-        "eps_share": worst(eps / (m2 + eps)),
-        "amplification": {**worst((m2 + eps) ** -0.5), "bound": eps**-0.5},
+        "eps_share": median_max(eps / (m2 + eps)),
+        "amplification": {**median_max((m2 + eps) ** -0.5), "bound": eps**-0.5},
         "mean_energy": (features * np.square(x.mean(-1)) / squares).mean(),
         "offset_share": np.square(x.mean(0)).sum() / squares.mean(),
         "max_abs": np.abs(x).max(),

@@ -40,7 +40,7 @@ def case():
         model=enliven(BartForConditionalGeneration(config), seed=10),
         batches=[_batch()],
         norms=[norm for side in LAYERS for norm in _norms(side)],
-        adds=[add for side in LAYERS for add in _adds(side)],
+        adds=[add for side in LAYERS for add in _side_adds(side)],
         stacks=[_stack(side) for side in LAYERS],
         head=into("lm_head"),
         head_mask=MASK["decoder"],
@@ -84,7 +84,7 @@ def _norms(side: str) -> list[Norm]:
     ]
 
 
-def _adds(side: str) -> list[Add]:
+def _side_adds(side: str) -> list[Add]:
     count, places = len(SUBLAYERS[side]), _places(side)
     adds = []
     before = f"model.{side}.layernorm_embedding"

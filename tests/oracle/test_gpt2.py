@@ -36,7 +36,7 @@ def case():
         model=enliven(GPT2LMHeadModel(config), seed=5),
         batches=[{"input_ids": token_ids(3, 12, 50, seed=6)}],
         norms=[*norms, Norm(module="transformer.ln_f", role="final", layer=None, **kind)],
-        adds=[add for i in range(LAYERS) for add in _adds(i)],
+        adds=[add for i in range(LAYERS) for add in _layer_adds(i)],
         stacks=[_stack()],
         head=into("lm_head"),
         taps=("lm_head", *blocks, *(f"{b}.{name}" for b in blocks for name in ("attn", "mlp"))),
@@ -47,7 +47,7 @@ class TestGPT2(Verification):
     """Every number of the report."""
 
 
-def _adds(i: int) -> list[Add]:
+def _layer_adds(i: int) -> list[Add]:
     block = f"{STACK}.{i}"
     shared = {"module": block, "stack": STACK, "layer": i, "placement": "pre"}
     return [

@@ -15,7 +15,7 @@ from tests.oracle.verification import Verification
 VOCABULARY = 60
 
 
-def padded(side: str, lengths: list[int], seed: int) -> dict[str, torch.Tensor]:
+def pad_batch(side: str, lengths: list[int], seed: int) -> dict[str, torch.Tensor]:
     """A batch whose padding holds tokens like any other: only the mask tells them apart."""
     keep = mask(lengths, side)
     return {"input_ids": token_ids(*keep.shape, VOCABULARY, seed), "attention_mask": keep}
@@ -48,13 +48,13 @@ def tiny_bert() -> BertModel:
 
 LENGTHS = [9, 4, 1, 7]
 CASES = {
-    "llama-right": lambda: llama_case(tiny_llama(), [padded("right", LENGTHS, seed=3)]),
-    "llama-left": lambda: llama_case(tiny_llama(), [padded("left", LENGTHS, seed=3)]),
-    "bert-right": lambda: bert_case(tiny_bert(), [padded("right", LENGTHS, seed=4)]),
-    "bert-left": lambda: bert_case(tiny_bert(), [padded("left", LENGTHS, seed=4)]),
+    "llama-right": lambda: llama_case(tiny_llama(), [pad_batch("right", LENGTHS, seed=3)]),
+    "llama-left": lambda: llama_case(tiny_llama(), [pad_batch("left", LENGTHS, seed=3)]),
+    "bert-right": lambda: bert_case(tiny_bert(), [pad_batch("right", LENGTHS, seed=4)]),
+    "bert-left": lambda: bert_case(tiny_bert(), [pad_batch("left", LENGTHS, seed=4)]),
     "several-batches": lambda: llama_case(
         tiny_llama(),
-        [padded("right", lengths, len(lengths)) for lengths in ([6, 2], [11, 5, 8], [3])],
+        [pad_batch("right", lengths, len(lengths)) for lengths in ([6, 2], [11, 5, 8], [3])],
     ),
 }
 

@@ -36,7 +36,7 @@ def case():
         model=enliven(T5ForConditionalGeneration(config), seed=7),
         batches=[_batch()],
         norms=[norm for side in LAYERS for norm in _norms(side)],
-        adds=[add for side in LAYERS for add in _adds(side)],
+        adds=[add for side in LAYERS for add in _side_adds(side)],
         stacks=[_stack(side) for side in LAYERS],
         head=into("lm_head"),
         head_mask=MASK["decoder"],
@@ -78,7 +78,7 @@ def _norms(side: str) -> list[Norm]:
     return [*norms, Norm(module=f"{side}.final_layer_norm", role="final", layer=None, **kind)]
 
 
-def _adds(side: str) -> list[Add]:
+def _side_adds(side: str) -> list[Add]:
     return [
         Add(
             module=sublayer,

@@ -14,15 +14,15 @@ import torch
 import normdiag
 from normdiag.evidence.architecture import Architecture
 from tests.structure.families.family import families
-from tests.structure.structures import architecture, stirred
+from tests.structure.structures import add_noise, architecture
 
 FAMILIES = families("a_to_l") | families("m_to_z")
 
 
 @cache
-def found(family: str) -> Architecture:
+def measured_rates(family: str) -> Architecture:
     model, inputs = FAMILIES[family].build()
-    return architecture(stirred(model), inputs)
+    return architecture(add_noise(model), inputs)
 
 
 @pytest.mark.parametrize(
@@ -39,12 +39,12 @@ def found(family: str) -> Architecture:
 def test_t23_placement(placement: str, names: str) -> None:
     """Input and output norm; output norm only; norm behind the sum; the skip is a norm's output."""
     for name in names.split():
-        assert {stack.placement for stack in found(name).stacks} == {placement}, name
+        assert {stack.placement for stack in measured_rates(name).stacks} == {placement}, name
 
 
 @pytest.mark.parametrize(("name", "norms"), [("cohere", 1), ("gptj", 1), ("gpt_neox", 2)])
 def test_t23_norms_of_a_parallel_add(name: str, norms: int) -> None:
-    for add in found(name).residual_adds:
+    for add in measured_rates(name).residual_adds:
         assert (add.branches, len(add.input_norms)) == (2, norms)
 
 
@@ -58,7 +58,7 @@ def test_t23_norms_of_a_parallel_add(name: str, norms: int) -> None:
 )
 def test_t23_scales(name: str, side: str, kind: str, is_vector: bool) -> None:
     other = {"branch_scale": "skip_scale", "skip_scale": "branch_scale"}[side]
-    for add in found(name).residual_adds:
+    for add in measured_rates(name).residual_adds:
         scale = getattr(add, side)
         assert (scale.kind, getattr(add, other).kind) == (kind, "none")
         assert (scale.rms is not None, scale.value is not None) == (is_vector, not is_vector)
@@ -66,7 +66,7 @@ def test_t23_scales(name: str, side: str, kind: str, is_vector: bool) -> None:
 
 @pytest.mark.parametrize("name", ["kosmos-2", "bitnet"])
 def test_t23_norms_inside_the_branch(name: str) -> None:
-    model = found(name)
+    model = measured_rates(name)
     text = next(s.id for s in model.stacks if "text" in s.id or len(model.stacks) == 1)
     assert all(len(a.inner_norms) == 1 for a in model.residual_adds if a.stack == text)
 

@@ -32,7 +32,7 @@ def case(albert_directory):
         batches=[batch],
         few=[corner(batch, 2, 4)],
         norms=_norms(),
-        adds=[add for run in range(RUNS) for add in _adds(run)],
+        adds=[add for run in range(RUNS) for add in _run_adds(run)],
         stacks=[_stack()],
         head=into(HEAD),
         taps=(HEAD, LAYER, f"{LAYER}.attention", f"{LAYER}.attention.dense", f"{LAYER}.ffn_output"),
@@ -71,7 +71,7 @@ def _call(module: str, run: int) -> str:
     return f"{module}@{run}" if run else module
 
 
-def _adds(run: int) -> list[Add]:
+def _run_adds(run: int) -> list[Add]:
     shared = {"k": run, "stack": STACK, "layer": run, "placement": "post"}
     return [
         Add(

@@ -12,7 +12,7 @@ from tests.measure.plain_gradients import Plain, rms
 TEXT = "The lighthouse keeper wrote in his diary every evening, although nothing ever happened."
 
 
-def measured(directory, text: str = TEXT):
+def measure_gradients(directory, text: str = TEXT):
     report = normdiag.inspect(str(directory), texts=(text,), measure=("gradients",))
     assert [f.message for f in report.findings if f.code.startswith("ND6")] == []
     return report.measurements.gradients
@@ -21,7 +21,7 @@ def measured(directory, text: str = TEXT):
 @pytest.mark.slow
 @pytest.mark.real
 def test_smollm2(smollm2_directory) -> None:
-    seen = measured(smollm2_directory)
+    seen = measure_gradients(smollm2_directory)
     model = AutoModelForCausalLM.from_pretrained(smollm2_directory).eval()
     ids = AutoTokenizer.from_pretrained(smollm2_directory)(TEXT, return_tensors="pt")["input_ids"]
     norms = [
@@ -45,7 +45,7 @@ def test_smollm2(smollm2_directory) -> None:
 @pytest.mark.real
 def test_minilm(minilm_directory) -> None:
     """Without a head: mean over tokens of <r, y> / sqrt(H), r drawn by seed 0."""
-    seen = measured(minilm_directory)
+    seen = measure_gradients(minilm_directory)
     model = AutoModel.from_pretrained(minilm_directory).eval()
     inputs = dict(AutoTokenizer.from_pretrained(minilm_directory)(TEXT, return_tensors="pt"))
     tokens = inputs["input_ids"].shape[1]

@@ -10,26 +10,26 @@ import pytest
 from normdiag.render.interface import Options
 from tests.hostile import HOSTILE, broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
-from tests.traces import traced
-from tests.written import written
+from tests.traces import make_trace
+from tests.written import render_text
 
 
-def rows(report, view="inspect", **given):
-    return list(csv.DictReader(io.StringIO(written(report, view, "csv", **given))))
+def read_rows(report, view="inspect", **given):
+    return list(csv.DictReader(io.StringIO(render_text(report, view, "csv", **given))))
 
 
 @pytest.mark.parametrize("make", [bert, encoder_decoder, broken, weights_only])
 def test_every_report_has_the_same_columns(make):
-    assert written(make(), format="csv").splitlines()[0] == header("inspect")
+    assert render_text(make(), format="csv").splitlines()[0] == header("inspect")
 
 
 def header(view):
-    return written(traced(), view, "csv").splitlines()[0]
+    return render_text(make_trace(), view, "csv").splitlines()[0]
 
 
 def test_inspect_has_one_row_per_site_with_what_was_measured():
     report = llama(2)
-    found = {row["site"]: row for row in rows(report)}
+    found = {row["site"]: row for row in read_rows(report)}
     sites = (*report.architecture.norms, *report.architecture.residual_adds)
     assert list(found) == [*(site.id for site in sites), *report.measurements.layers]
     layer = found["model.layers/layer#1"]
@@ -50,7 +50,7 @@ def test_inspect_has_one_row_per_site_with_what_was_measured():
 
 
 def test_numbers_that_are_not_finite_are_named_and_names_are_visible():
-    found = {row["site"]: row for row in rows(broken())}
+    found = {row["site"]: row for row in read_rows(broken())}
     assert found["model.layers.0.input_layernorm"]["gain.rms"] == "NaN"
     assert found["model.layers.1/add#0"]["max_abs"] == "Infinity"
     evil = r"blocks.\x1b[31m[red]0[/red]\u202e\r\nevil.norm"
@@ -58,8 +58,8 @@ def test_numbers_that_are_not_finite_are_named_and_names_are_visible():
 
 
 def test_trace_has_one_row_per_token_and_site():
-    report = traced(llama(2))
-    found = rows(report, "trace")
+    report = make_trace(llama(2))
+    found = read_rows(report, "trace")
     sites = len(report.architecture.norms) + len(report.architecture.residual_adds)
     assert len(found) == sites * (5 + 7)
     first = report.trace[0]
@@ -74,16 +74,16 @@ def test_trace_has_one_row_per_token_and_site():
 
 
 def test_trace_can_be_cut_down_to_sites():
-    found = rows(traced(), "trace", options=Options(sites=("model.norm",)))
+    found = read_rows(make_trace(), "trace", options=Options(sites=("model.norm",)))
     assert {row["site"] for row in found} == {"model.norm"}
     assert len(found) == 5 + 7
 
 
 def test_tokens_are_visible_and_no_formula():
-    tokens = {row["token"] for row in rows(traced(), "trace")}
+    tokens = {row["token"] for row in read_rows(make_trace(), "trace")}
     assert {r"\n", r"\x1b[31mred", "'=1+1", "日本語", " "} <= tokens
 
 
 def test_a_negative_number_is_no_formula():
-    minus = [row for row in rows(llama(2)) if row["cosine.median"].startswith("-")]
+    minus = [row for row in read_rows(llama(2)) if row["cosine.median"].startswith("-")]
     assert minus and all(float(row["cosine.median"]) < 0 for row in minus)

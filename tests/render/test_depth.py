@@ -9,7 +9,7 @@ from normdiag.report.report import Report
 from tests.reports import bert, encoder_decoder, llama
 
 
-def said(report: Report) -> str:
+def section_text(report: Report) -> str:
     (stack,) = report.architecture.stacks
     return "\n".join(describe_depth(report, stack))
 
@@ -27,24 +27,26 @@ def test_the_largest_writers_are_named_with_their_sign() -> None:
     stream["model.layers.1/add#0"] = replace(
         taken_back, contribution=replace(taken_back.contribution, signed=-0.5)
     )
-    found = said(replace(report, measurements=replace(report.measurements, stream=stream)))
+    found = section_text(replace(report, measurements=replace(report.measurements, stream=stream)))
     assert "(over 40 tokens): -50% model.layers.1/add#0, +8.3% model.layers.0/add#0" in found
     assert "+2.0% the stack's input" in found
 
 
 def test_through_norms_there_are_no_writers() -> None:
-    assert "contributions" not in said(bert())
-    assert "Block influence" in said(bert())
+    assert "contributions" not in section_text(bert())
+    assert "Block influence" in section_text(bert())
 
 
 def test_a_rank_is_of_the_tokens_without_the_first() -> None:
-    assert "Effective rank of 40 tokens: 30.0 after layer 0, 29.0 after layer 2" in said(llama(3))
+    assert "Effective rank of 40 tokens: 30.0 after layer 0, 29.0 after layer 2" in section_text(
+        llama(3)
+    )
 
 
 def test_sinks_are_told_where_they_stand_out() -> None:
-    assert "up to 39.0 × that of the others" in said(with_sink(39.0))
+    assert "up to 39.0 × that of the others" in section_text(with_sink(39.0))
     for ratio in (1.1, None):
-        assert "first tokens" not in said(with_sink(ratio))
+        assert "first tokens" not in section_text(with_sink(ratio))
 
 
 def test_why_there_is_no_yardstick() -> None:
@@ -53,9 +55,9 @@ def test_why_there_is_no_yardstick() -> None:
         id: replace(law, init_note="it is too large")
         for id, law in report.measurements.growth.items()
     }
-    found = said(replace(report, measurements=replace(report.measurements, growth=growth)))
+    found = section_text(replace(report, measurements=replace(report.measurements, growth=growth)))
     assert "Growth at initialisation: not measured (it is too large)." in found
-    assert "not measured" not in said(report)
+    assert "not measured" not in section_text(report)
 
 
 def test_nothing_measured_nothing_said() -> None:

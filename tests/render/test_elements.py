@@ -16,7 +16,7 @@ from normdiag.render.interface import Options
 from normdiag.render.pages.inspection import build_inspection
 from normdiag.render.pages.trace import build_trace
 from tests.reports import llama
-from tests.traces import traced
+from tests.traces import make_trace
 
 RENDER = Path(normdiag.render.__file__).parent
 NEUTRAL = sorted([*(RENDER / "sections").glob("*.py"), RENDER / "elements.py", RENDER / "axis.py"])
@@ -38,7 +38,7 @@ def test_every_drawer_draws_every_view() -> None:
 
 
 def test_series_and_heat_maps_hold_every_value() -> None:
-    report = traced(llama(60))
+    report = make_trace(llama(60))
     page = build_trace(report, Options())
     heat = next(each for each in page.elements if isinstance(each, HeatMap))
     assert len(heat.columns) == 60

@@ -10,7 +10,7 @@ from normdiag.report.gate import Gate, check_report
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
-from tests.written import written, written_series
+from tests.written import render_text, written_series
 
 LINE = re.compile(r"::(error|warning|notice) title=([^:,]*)::(.*)")
 
@@ -34,7 +34,7 @@ def read(text):
 @pytest.mark.parametrize("make", [llama, bert, encoder_decoder, weights_only, broken])
 def test_there_is_one_line_per_finding(make):
     report = make()
-    lines = read(written(report, format="github"))
+    lines = read(render_text(report, format="github"))
     assert sorted(title for _, title, _ in lines) == sorted(
         f"{finding.code} {finding.name}" for finding in report.findings
     )
@@ -42,7 +42,7 @@ def test_there_is_one_line_per_finding(make):
 
 @pytest.mark.parametrize("text", evil.TEXTS)
 def test_no_text_breaks_it(text):
-    lines = read(written(evil.report(text), format="github"))
+    lines = read(render_text(evil.report(text), format="github"))
     assert [command for command, _, _ in lines] == ["error", "notice", "notice", *["error"] * 4]
     assert all(
         char.isprintable() or char == "\n"
@@ -53,7 +53,7 @@ def test_no_text_breaks_it(text):
 
 
 def test_a_line_says_what_where_and_what_to_do():
-    ((command, title, message),) = read(written(llama(), format="github"))
+    ((command, title, message),) = read(render_text(llama(), format="github"))
     assert (command, title) == ("warning", "ND304 massive-activation")
     said, do = message.split("\n")
     assert "one value is 812.5" in said
@@ -62,8 +62,8 @@ def test_a_line_says_what_where_and_what_to_do():
 
 
 def test_what_fails_comes_first_and_the_verdict_last():
-    lines = read(written(check_report(broken(), Gate(fail_on="info")), format="github"))
+    lines = read(render_text(check_report(broken(), Gate(fail_on="info")), format="github"))
     assert [command for command, _, _ in lines] == ["error", "notice", "error"]
     assert lines[-1][2] == "failed: 1 error (ND203); 1 info (ND301)"
-    known = read(written(check_report(broken(), Gate(), broken(), "a.json"), format="github"))
+    known = read(render_text(check_report(broken(), Gate(), broken(), "a.json"), format="github"))
     assert [command for command, _, _ in known] == ["notice"] * 3

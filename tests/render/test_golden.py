@@ -7,8 +7,8 @@ import pytest
 from normdiag.render.interface import Options
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
-from tests.traces import traced
-from tests.written import written
+from tests.traces import make_trace
+from tests.written import render_text
 
 ALL = Options(all_rows=True)
 SITES = Options(sites=("model.layers.2/add#1", "model.layers.2.input_layernorm"))
@@ -26,14 +26,14 @@ SITES = Options(sites=("model.layers.2/add#1", "model.layers.2.input_layernorm")
         ("inspect-broken", broken(), {}),
         ("inspect-weights-only", weights_only(), {}),
         ("inspect-llama.csv", llama(2), {"format": "csv"}),
-        ("trace", traced(), {"view": "trace"}),
-        ("trace-120", traced(), {"view": "trace", "width": 120}),
-        ("trace-60-layers", traced(llama(60)), {"view": "trace"}),
-        ("trace-60-layers-all", traced(llama(60)), {"view": "trace", "options": ALL}),
-        ("trace-ascii", traced(), {"view": "trace", "encoding": "ascii"}),
-        ("trace-sites", traced(), {"view": "trace", "options": SITES}),
-        ("trace.csv", traced(llama(1)), {"view": "trace", "format": "csv"}),
+        ("trace", make_trace(), {"view": "trace"}),
+        ("trace-120", make_trace(), {"view": "trace", "width": 120}),
+        ("trace-60-layers", make_trace(llama(60)), {"view": "trace"}),
+        ("trace-60-layers-all", make_trace(llama(60)), {"view": "trace", "options": ALL}),
+        ("trace-ascii", make_trace(), {"view": "trace", "encoding": "ascii"}),
+        ("trace-sites", make_trace(), {"view": "trace", "options": SITES}),
+        ("trace.csv", make_trace(llama(1)), {"view": "trace", "format": "csv"}),
     ],
 )
 def test_it_reads_as_reviewed(golden, name, report, given):
-    golden(name if "." in name else f"{name}.txt", written(report, **given))
+    golden(name if "." in name else f"{name}.txt", render_text(report, **given))

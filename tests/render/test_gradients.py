@@ -13,7 +13,7 @@ from normdiag.render.interface import Options
 from normdiag.report.report import Report
 from tests.hostile import HOSTILE
 from tests.reports import llama
-from tests.written import written
+from tests.written import render_text
 
 STACK = "model.layers"
 
@@ -36,14 +36,14 @@ def flowing(layers: int = 3, **given: Any) -> Report:
     return replace(report, measurements=measured)
 
 
-def said(report: Report, **options: Any) -> str:
+def section_text(report: Report, **options: Any) -> str:
     """The section, its lines joined."""
-    text = written(report, width=200, options=Options(**options))
+    text = render_text(report, width=200, options=Options(**options))
     return text.partition("\nGradients\n")[2].partition("\n\n")[0]
 
 
 def test_the_loss_the_depth_the_groups_and_the_clipping() -> None:
-    text = said(flowing())
+    text = section_text(flowing())
     assert "Loss (causal-lm): 2.50, mean over 63 target tokens." in text
     assert "Next tokens." in text
     assert f"||dL/dy|| of {STACK} by layer: ▆▃▂" in text
@@ -55,54 +55,57 @@ def test_the_loss_the_depth_the_groups_and_the_clipping() -> None:
 
 
 def test_the_largest_group_comes_first() -> None:
-    text = said(flowing())
+    text = section_text(flowing())
     assert text.index(f"{STACK}.0  ") < text.index("head  ")
 
 
 def test_a_gradient_that_shrinks_on_its_way_back() -> None:
     trend = GradientTrend(rate=1.5, rate_error=None, total=3.0)
-    assert "log-linear fit from output to input: 0.667× per layer, 0.333× over the stack." in said(
-        flowing(trends={STACK: trend})
+    assert (
+        "log-linear fit from output to input: 0.667× per layer, 0.333× over the stack."
+        in section_text(flowing(trends={STACK: trend}))
     )
 
 
 def test_every_add_is_shown_where_all_rows_are_wanted() -> None:
     report = flowing()
     last = report.architecture.residual_adds[-1].id
-    assert last not in said(report).replace("\n", "") and last in said(report, all_rows=True)
+    assert last not in section_text(report).replace("\n", "") and last in section_text(
+        report, all_rows=True
+    )
 
 
 def test_what_is_not_finite_is_marked() -> None:
     report = flowing()
     stream = dict.fromkeys(report.measurements.gradients.stream, math.nan)
     clipping = Clipping(max_norm=1.0, factor=math.nan, dominant_group=None)
-    text = said(flowing(stream=stream, trends={}, global_norm=math.nan, clipping=clipping))
+    text = section_text(flowing(stream=stream, trends={}, global_norm=math.nan, clipping=clipping))
     assert "by layer: !!!" in text and "nan at the first add" in text
     assert "Clipping cannot scale it." in text
 
 
 def test_nothing_that_is_not_measured_is_said() -> None:
-    text = said(flowing(groups={}, clipping=None, global_norm=None, trends={}))
+    text = section_text(flowing(groups={}, clipping=None, global_norm=None, trends={}))
     assert "parameters of" not in text and "Clipping" not in text and "per layer" not in text
-    assert "\nGradients\n" not in written(llama(3))
+    assert "\nGradients\n" not in render_text(llama(3))
 
 
 def test_below_the_clipping_norm_nothing_is_scaled() -> None:
     clipping = Clipping(max_norm=10.0, factor=1.0, dominant_group="head")
-    assert "Clipping at 10: no effect." in said(flowing(clipping=clipping))
+    assert "Clipping at 10: no effect." in section_text(flowing(clipping=clipping))
 
 
 def test_names_from_outside_are_made_visible() -> None:
     report = flowing(
         groups={HOSTILE: 1.0}, loss=Loss(kind=HOSTILE, value=1.0, tokens=1, note=HOSTILE)
     )
-    assert "\x1b" not in said(report)
+    assert "\x1b" not in section_text(report)
 
 
 def test_in_csv_it_is_a_column_of_adds_and_two_of_norms() -> None:
     norm = f"{STACK}.1.input_layernorm"
     report = flowing(norms={norm: NormGradient(gain=0.5, bias=None)})
-    rows = {r["site"]: r for r in csv.DictReader(io.StringIO(written(report, format="csv")))}
+    rows = {r["site"]: r for r in csv.DictReader(io.StringIO(render_text(report, format="csv")))}
     second = report.architecture.residual_adds[1].id
     assert float(rows[second]["gradient.out"]) == 0.5**0.5
     assert (rows[norm]["gradient.gain"], rows[norm]["gradient.bias"]) == ("0.5", "")

@@ -16,7 +16,7 @@ from normdiag.report.series import Series, SeriesEntry
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
-from tests.written import written, written_series
+from tests.written import render_text, written_series
 
 
 def suites(text):
@@ -34,7 +34,7 @@ def suites(text):
 
 
 def cases(report):
-    (suite,) = suites(written(report, format="junit"))
+    (suite,) = suites(render_text(report, format="junit"))
     return {case.attrib["name"]: case for case in suite}
 
 
@@ -48,7 +48,7 @@ def test_there_is_one_case_per_rule(make):
 
 @pytest.mark.parametrize("text", evil.TEXTS)
 def test_no_text_breaks_it(text):
-    (suite,) = suites(written(evil.report(text), format="junit"))
+    (suite,) = suites(render_text(evil.report(text), format="junit"))
     assert len(suite) == 3 + 3 + 1  # one code for all findings, passed, skipped; bounds; complete
     assert not {case.tag for case in suite.iter()} - {
         "testsuite",
@@ -63,7 +63,7 @@ def test_no_text_breaks_it(text):
 @given(st.text(st.characters(codec=None), max_size=20))
 @settings(max_examples=25, deadline=None)
 def test_any_text_is_legal(text):
-    suites(written(evil.report(text), format="junit"))
+    suites(render_text(evil.report(text), format="junit"))
 
 
 def test_what_fails_the_check_is_a_failure_and_what_does_not_is_told():

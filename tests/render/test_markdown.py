@@ -17,8 +17,8 @@ from normdiag.report.series import Series, SeriesEntry
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
-from tests.traces import traced
-from tests.written import written, written_series
+from tests.traces import make_trace
+from tests.written import render_text, written_series
 
 # Raw HTML is read, as GitHub reads it; links are found where a reader might find some.
 PARSER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -54,7 +54,7 @@ def require_harmless(text):
             assert not re.search(r"@\w|\w/|www\.|://|#\d", token.content), token.content
 
 
-def rows(text):
+def count_cells(text):
     """How many cells each row of each table has."""
     counts, row = [], 0
     for token in tokens(text):
@@ -70,10 +70,10 @@ def rows(text):
 @pytest.mark.parametrize("make", REPORTS)
 def test_every_finding_is_there_with_what_to_do(make):
     report = make()
-    shown = written(report, format="markdown")
+    shown = render_text(report, format="markdown")
     assert report.subject.target.split("/")[0] in shown
     findings = len(report.findings) + bool(report.findings)
-    assert rows(shown)[:findings] == [6] * findings
+    assert count_cells(shown)[:findings] == [6] * findings
     for finding in report.findings:
         assert f"**{finding.severity}: {finding.code} {finding.name}**" in shown
     require_harmless(shown)
@@ -81,14 +81,14 @@ def test_every_finding_is_there_with_what_to_do(make):
 
 @pytest.mark.parametrize("text", evil.TEXTS)
 def test_no_text_breaks_it(text):
-    shown = written(evil.report(text), format="markdown")
+    shown = render_text(evil.report(text), format="markdown")
     require_harmless(shown)
-    assert rows(shown)[:4] == [6] * 4
-    require_harmless(written(evil.report(text), "trace", "markdown"))
-    require_harmless(written(traced(evil.report(text)), "trace", "markdown"))
+    assert count_cells(shown)[:4] == [6] * 4
+    require_harmless(render_text(evil.report(text), "trace", "markdown"))
+    require_harmless(render_text(make_trace(evil.report(text)), "trace", "markdown"))
     many = written_series(evil.series(text), "markdown")
     require_harmless(many)
-    assert rows(many) == [7] * 4 + [6] * 8
+    assert count_cells(many) == [7] * 4 + [6] * 8
 
 
 @given(st.text(st.characters(codec=None), max_size=30))
@@ -125,14 +125,14 @@ def test_a_command_can_be_copied():
     command = "normdiag trace ckpt --site 'model.layers.3/add#1'"
     (finding,) = llama().findings
     advised = replace(llama(), findings=(replace(finding, advice=f"look; see: {command}"),))
-    assert f"* do: look; see: `{command}`\n" in written(advised, format="markdown")
+    assert f"* do: look; see: `{command}`\n" in render_text(advised, format="markdown")
 
 
 def test_the_verdict_comes_first_and_the_state_beside_each_finding():
-    shown = written(check_report(llama(), Gate(fail_on="warning")), format="markdown")
+    shown = render_text(check_report(llama(), Gate(fail_on="warning")), format="markdown")
     assert shown.splitlines()[2] == "**failed: 1 warning (ND304)**"
     assert "| **fails** |" in shown
-    shown = written(check_report(llama(), Gate(), broken(), "old.json"), format="markdown")
+    shown = render_text(check_report(llama(), Gate(), broken(), "old.json"), format="markdown")
     assert "| new: not in the baseline |" in shown
     assert "): 1 new, 0 worse, 0 known, 2 gone" in shown
     assert "* gone: ND203 non-finite-parameter" in shown
@@ -149,7 +149,7 @@ def test_several_targets_are_one_table():
 
 
 def test_every_section_is_there_to_unfold():
-    shown = written(llama(), format="markdown")
+    shown = render_text(llama(), format="markdown")
     folded = re.findall(r"<details><summary>([^:<]+)", shown)
     assert folded == [
         "Target",
@@ -162,6 +162,6 @@ def test_every_section_is_there_to_unfold():
         "Findings",
         "Coverage",
     ]
-    heat = written(traced(llama(4)), "trace", "markdown")
+    heat = render_text(make_trace(llama(4)), "trace", "markdown")
     assert "**Stream norm after each layer of model.layers**" in heat
     assert "| `   0 <s>` | `" in heat

@@ -13,7 +13,7 @@ from normdiag.evidence.norm_swap import NormSwap, SwapLoss
 from normdiag.evidence.statistics import MedianMax
 from normdiag.report.report import Report
 from tests.reports import llama
-from tests.written import written
+from tests.written import render_text
 
 
 def report(**measured: Any) -> Report:
@@ -23,7 +23,7 @@ def report(**measured: Any) -> Report:
 
 
 def text(**measured: Any) -> str:
-    return written(report(**measured), width=400)
+    return render_text(report(**measured), width=400)
 
 
 def swap(**given: Any) -> NormSwap:

@@ -9,7 +9,7 @@ from normdiag.evidence.statistics import MedianMax
 from normdiag.report.report import Report
 from tests.hostile import HOSTILE
 from tests.reports import llama
-from tests.written import written
+from tests.written import render_text
 
 ADD = "model.layers.2/add#1"
 
@@ -30,10 +30,10 @@ def half(**given) -> FormatHeadroom:
 def text(seen: Precision | None, **given) -> str:
     base = llama(3)
     report: Report = replace(base, measurements=replace(base.measurements, precision=seen))
-    return " ".join(written(report, **given).split())
+    return " ".join(render_text(report, **given).split())
 
 
-def said(**given) -> str:
+def section_text(**given) -> str:
     return text(Precision(formats={"float16": half(**given)}))
 
 
@@ -43,33 +43,37 @@ def test_without_it_there_is_no_section() -> None:
 
 
 def test_a_row_says_where_it_is_tightest_and_how_much_is_swallowed() -> None:
-    assert f"float16 0.780× 4.0%, 50% 2 {ADD}" in said(underflowing_epsilons=("x", "y"))
-    assert "float16 - - 0 -" in said(headroom=None, headroom_site=None, absorbed_updates={})
+    assert f"float16 0.780× 4.0%, 50% 2 {ADD}" in section_text(underflowing_epsilons=("x", "y"))
+    assert "float16 - - 0 -" in section_text(headroom=None, headroom_site=None, absorbed_updates={})
 
 
 def test_the_remedy_is_a_power_of_two_with_its_price() -> None:
     remedy = Remedy(layer=5, factor=0.25, eps_share=MedianMax(median=0.001, max=0.0018))
-    shown = said(remedies={"model.layers": remedy})
+    shown = section_text(remedies={"model.layers": remedy})
     assert "float16: stream of model.layers overflows from layer 5 on;" in shown
     assert "multiplied by 2^-2 it fits with a factor 2 to spare" in shown
     assert "its norms undo the scale, eps share up to 0.18%." in shown
 
 
 def test_without_norms_in_front_of_every_reader_it_stays_in_float32() -> None:
-    shown = said(remedies={"model.layers": Remedy(layer=5, factor=None, eps_share=None)})
+    shown = section_text(remedies={"model.layers": Remedy(layer=5, factor=None, eps_share=None)})
     assert "overflows from layer 5 on; keep it in float32 from there." in shown
 
 
 def test_squares_say_whether_they_overflowed_or_would() -> None:
     squares = {"square_headroom": 0.3, "square_headroom_site": "model.norm"}
-    assert "in norms that square in float16; least headroom at model.norm." in said(**squares)
+    assert "in norms that square in float16; least headroom at model.norm." in section_text(
+        **squares
+    )
     seen = Precision(formats={"float16": half(**squares)}, square_formats={"model.norm": "float16"})
     assert "float16: squares overflow in this run; least headroom at model.norm." in text(seen)
-    assert "squares overflow" not in said(square_headroom=1.0, square_headroom_site="model.norm")
+    assert "squares overflow" not in section_text(
+        square_headroom=1.0, square_headroom_site="model.norm"
+    )
 
 
 def test_gains_that_overflow_are_counted() -> None:
-    assert "float16: overflow of 1 gain when cast, first model.norm." in said(
+    assert "float16: overflow of 1 gain when cast, first model.norm." in section_text(
         overflowing_gains=("model.norm",)
     )
 

@@ -18,7 +18,7 @@ from normdiag.rules import page, registry
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
-from tests.written import written, written_series
+from tests.written import render_text, written_series
 
 SCHEMA = json.loads(
     (Path(__file__).parents[1] / "schemas/sarif-2.1.0.json").read_text(encoding="utf-8")
@@ -31,7 +31,7 @@ PAGES = {
 
 
 def log(report, **given):
-    return json.loads(written(report, format="sarif", **given))
+    return json.loads(render_text(report, format="sarif", **given))
 
 
 @pytest.mark.parametrize("make", [llama, bert, encoder_decoder, weights_only, broken])
@@ -54,7 +54,7 @@ def test_the_schema_notices_what_is_wrong(spoil):
 
 @pytest.mark.parametrize("text", evil.TEXTS)
 def test_no_text_breaks_it(text):
-    shown = written(evil.report(text), format="sarif")
+    shown = render_text(evil.report(text), format="sarif")
     assert shown.isascii() and "\x1b" not in shown
     made = json.loads(shown)
     VALIDATOR.validate(made)

@@ -18,7 +18,7 @@ from normdiag.report.series import Series, SeriesEntry, TargetFailure
 from tests import evil
 from tests.hostile import broken
 from tests.reports import bert, llama
-from tests.written import written, written_series
+from tests.written import render_text, written_series
 
 GATE = Gate(
     fail_on="warning",
@@ -31,7 +31,7 @@ GATE = Gate(
 )
 
 
-def course():
+def make_series():
     """A run in which a fault comes, and a checkpoint that is lost."""
     lost = TargetFailure(what="ckpt-30 is empty", hint="a checkpoint has weights", exit_code=3)
     first = replace(llama(2), findings=())
@@ -48,7 +48,7 @@ def course():
 
 def verdict(report):
     """The last section of the tables; the rest is that of `inspect`."""
-    return "".join(written(report).partition("Verdict  ")[1:])
+    return "".join(render_text(report).partition("Verdict  ")[1:])
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,14 @@ def verdict(report):
         ("check-baseline.txt", lambda: verdict(check_report(llama(2), GATE, broken(), "a.json"))),
         (
             "check.md",
-            lambda: written(check_report(llama(4), GATE, broken(), "a.json"), format="markdown"),
+            lambda: render_text(
+                check_report(llama(4), GATE, broken(), "a.json"), format="markdown"
+            ),
         ),
-        ("several.txt", lambda: written_series(course())),
-        ("several-all.txt", lambda: written_series(course(), options=Options(all_rows=True))),
-        ("several.csv", lambda: written_series(course(), "csv")),
-        ("several.md", lambda: written_series(course(), "markdown")),
+        ("several.txt", lambda: written_series(make_series())),
+        ("several-all.txt", lambda: written_series(make_series(), options=Options(all_rows=True))),
+        ("several.csv", lambda: written_series(make_series(), "csv")),
+        ("several.md", lambda: written_series(make_series(), "markdown")),
     ],
 )
 def test_it_reads_as_reviewed(golden, name, text):
@@ -75,12 +77,12 @@ def test_it_reads_as_reviewed(golden, name, text):
 def test_no_text_breaks_it(text, form):
     shown = written_series(evil.series(text), form)
     assert all(char.isprintable() or char == "\n" for char in shown)
-    shown = written(evil.report(text))
+    shown = render_text(evil.report(text))
     assert all(char.isprintable() or char == "\n" for char in shown)
 
 
 def test_the_numbers_are_the_largest_of_each_report():
-    series = course()
+    series = make_series()
     for row, entry in zip(iterate_series_rows(series.reports), series.reports, strict=True):
         if entry.report is None:
             assert set(row.numbers.values()) == {None}
@@ -96,7 +98,7 @@ def test_the_numbers_are_the_largest_of_each_report():
 
 
 def test_what_came_and_went_is_told_across_a_target_without_a_report():
-    assert [row.changes for row in iterate_series_rows(course().reports)] == [
+    assert [row.changes for row in iterate_series_rows(make_series().reports)] == [
         "-",
         "+ND304",
         "-",
@@ -107,10 +109,10 @@ def test_what_came_and_went_is_told_across_a_target_without_a_report():
 
 
 def test_csv_has_the_numbers_in_full():
-    (first, *_) = csv.DictReader(io.StringIO(written_series(course(), "csv")))
+    (first, *_) = csv.DictReader(io.StringIO(written_series(make_series(), "csv")))
     names = [name.replace(" ", "_") for name in NUMBERS]
     assert list(first) == ["target", *names, "findings", "changes", "verdict"]
     assert (
         float(first["growth"])
-        == course().reports[0].report.measurements.growth["model.layers"].total
+        == make_series().reports[0].report.measurements.growth["model.layers"].total
     )

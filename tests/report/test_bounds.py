@@ -14,7 +14,7 @@ from tests.reports import bert, encoder_decoder, llama
 TOTAL = "measurements.growth.total"
 
 
-def bounded(path, side, limit, report):
+def check_bound(path, side, limit, report):
     (found,) = evaluate_bounds([Bound(parse_path(path), side, limit)], report)
     return found
 
@@ -29,7 +29,7 @@ def bounded(path, side, limit, report):
     ],
 )
 def test_the_worst_over_ids_counts(side, limit, state, at):
-    found = bounded(TOTAL, side, limit, encoder_decoder())
+    found = check_bound(TOTAL, side, limit, encoder_decoder())
     assert (found.state, found.location) == (state, f"measurements.growth[{at}].total")
     assert found.value == {"decoder.block": 2.4, "encoder.block": 2.0}[at]
     assert (found.path, found.bound, found.limit, found.unmeasured) == (TOTAL, side, limit, 0)
@@ -38,13 +38,13 @@ def test_the_worst_over_ids_counts(side, limit, state, at):
 @pytest.mark.parametrize("side", ["max", "min"])
 def test_what_is_no_number_breaks_every_bound(side):
     path = "measurements.growth.rate"
-    assert bounded(path, side, 1.0, broken()).state == "broken"
-    assert bounded(TOTAL, "max", 1e300, broken()).state == "broken"
-    assert bounded(TOTAL, "min", 1.0, broken()).state == "kept"  # infinity is above
+    assert check_bound(path, side, 1.0, broken()).state == "broken"
+    assert check_bound(TOTAL, "max", 1e300, broken()).state == "broken"
+    assert check_bound(TOTAL, "min", 1.0, broken()).state == "kept"  # infinity is above
 
 
 def test_what_was_not_measured_is_unknown_and_says_so():
-    found = bounded("measurements.gradients.global_norm", "max", 1.0, llama())
+    found = check_bound("measurements.gradients.global_norm", "max", 1.0, llama())
     assert (found.state, found.value, found.location, found.unmeasured) == (
         "unknown",
         None,
@@ -53,14 +53,14 @@ def test_what_was_not_measured_is_unknown_and_says_so():
     )
     assert found.why == "measurements.gradients is missing: it was not measured"
     nothing = replace(bert(), measurements=replace(bert().measurements, growth={}))
-    assert bounded(TOTAL, "max", 1.0, nothing).state == "unknown"
-    found = bounded("measurements.growth[model.layer].total", "max", 1.0, llama())
+    assert check_bound(TOTAL, "max", 1.0, nothing).state == "unknown"
+    found = check_bound("measurements.growth[model.layer].total", "max", 1.0, llama())
     assert found.why.endswith("[model.layer] is missing: similar ids: model.layers")
 
 
 def test_what_was_measured_in_part_is_judged_and_the_rest_counted():
     report = broken()
-    found = bounded("measurements.norms.jacobian.sigma_max.max", "min", 0.0, report)
+    found = check_bound("measurements.norms.jacobian.sigma_max.max", "min", 0.0, report)
     absent = sum(each.jacobian is None for each in report.measurements.norms.values())
     assert absent > 0 and found.unmeasured == absent
     assert found.state == "kept"

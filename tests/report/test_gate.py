@@ -21,14 +21,14 @@ SEVERITIES = [
 ]
 
 
-def judged(severity):
+def judge_severity(severity):
     (finding,) = llama().findings
     return replace(llama(), findings=(replace(finding, severity=severity),))
 
 
 @pytest.mark.parametrize(("severity", "failing"), SEVERITIES)
 def test_a_finding_fails_at_its_severity_and_below(severity, failing):
-    report = judged(severity)
+    report = judge_severity(severity)
     for fail_on in ("error", "warning", "info", "never"):
         expected = ExitCode.GATE_FAILED if fail_on in failing else ExitCode.PASSED
         assert gate_exit_code(report, fail_on) is expected

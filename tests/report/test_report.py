@@ -15,7 +15,7 @@ from normdiag.report.report import Report, RuleOutcomes
 from normdiag.report.saved import load_report
 from tests.factories import subject
 from tests.reports import bert, llama
-from tests.traces import traced
+from tests.traces import make_trace
 
 
 def test_it_holds_what_was_seen_and_what_is_said_of_it():
@@ -29,7 +29,7 @@ def test_it_holds_what_was_seen_and_what_is_said_of_it():
 
 
 def test_the_evidence_comes_back_out_to_be_judged_again():
-    report = traced()
+    report = make_trace()
     judgement = Judgement(
         findings=report.findings, passed=report.rules.passed, skipped=report.rules.skipped
     )

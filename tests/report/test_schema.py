@@ -13,7 +13,7 @@ from normdiag.report import schema
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
 from tests.strategies import reports
-from tests.traces import traced
+from tests.traces import make_trace
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def test_the_committed_schema_is_the_generated_one():
     assert schema.REPORT_SCHEMA.read_text(encoding="utf-8") == schema.generate_report_schema()
 
 
-@pytest.mark.parametrize("make", [llama, bert, encoder_decoder, broken, weights_only, traced])
+@pytest.mark.parametrize("make", [llama, bert, encoder_decoder, broken, weights_only, make_trace])
 def test_reports_keep_to_the_schema(validator, make):
     validator.validate(make().to_dict())
 

@@ -15,9 +15,9 @@ from normdiag.report.report import Report
 from tests.hostile import broken
 from tests.reports import bert, encoder_decoder, llama, weights_only
 from tests.strategies import reports
-from tests.traces import traced
+from tests.traces import make_trace
 
-ALL = [llama, bert, encoder_decoder, broken, weights_only, traced]
+ALL = [llama, bert, encoder_decoder, broken, weights_only, make_trace]
 
 
 def strictly(text: str):
@@ -56,7 +56,7 @@ def test_numbers_that_are_not_finite_are_named():
 
 
 def test_names_of_numbers_read_back_wherever_a_number_may_stand():
-    document = strictly(v1.dump_record(traced()))
+    document = strictly(v1.dump_record(make_trace()))
     trace = document["trace"][0]
     site = next(iter(trace["out_norm"]))
     trace["out_norm"][site] = ["NaN", "Infinity", "-Infinity", 1, 2.5]  # dict of tuples

@@ -49,30 +49,30 @@ def norms(layers: int = 32, id: str = STACK, **given) -> tuple[Norm, ...]:
     )
 
 
-def adds(layers: int = 32, id: str = STACK, **given) -> tuple[ResidualAdd, ...]:
+def make_adds(layers: int = 32, id: str = STACK, **given) -> tuple[ResidualAdd, ...]:
     """One add per layer."""
     return tuple(factories.add(id, layer, 0, 1, **given) for layer in range(layers))
 
 
-def measured(share: float, **given) -> NormMeasurement:
+def make_measurement(share: float, **given) -> NormMeasurement:
     """A norm input with this eps_share, the same for every token."""
     eps = 1e-5
     made = factories.norm_measurement(eps / share - eps, eps, **given)
     return replace(made, eps_share=MedianMax(median=share, max=share))
 
 
-def found(evidence: Evidence, rule: str, **limits: float) -> tuple[Finding, ...]:
+def run_rule(evidence: Evidence, rule: str, **limits: float) -> tuple[Finding, ...]:
     """What one rule finds; it must have looked."""
-    judgement = judged(evidence, rule, **limits)
+    judgement = judge_rule(evidence, rule, **limits)
     assert judgement.skipped == ()
     return judgement.findings
 
 
-def judged(evidence: Evidence, rule: str, **limits: float) -> Judgement:
+def judge_rule(evidence: Evidence, rule: str, **limits: float) -> Judgement:
     return judge_evidence(evidence, select=[rule], thresholds={rule: limits})
 
 
 def one(evidence: Evidence, rule: str, **limits: float) -> Finding:
     """The only finding of one rule."""
-    (finding,) = found(evidence, rule, **limits)
+    (finding,) = run_rule(evidence, rule, **limits)
     return finding

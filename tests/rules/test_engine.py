@@ -15,7 +15,7 @@ from normdiag.rules.norm_inputs.epsilon_dominates import EpsilonDominates
 from normdiag.rules.registry import RULES
 from normdiag.rules.thresholds import Limits
 from tests import reports
-from tests.rules.builders import evidence, measured, norms, stack
+from tests.rules.builders import evidence, make_measurement, norms, stack
 
 ALL = [rule.code for rule in RULES]
 
@@ -48,7 +48,7 @@ def test_severe_findings_come_first_and_equal_ones_in_the_order_of_codes() -> No
     seen = evidence(
         norms=(norm,),
         stacks=(stack(65, placement="post"),),
-        norm_inputs={norm.id: measured(0.3, constant=3)},
+        norm_inputs={norm.id: make_measurement(0.3, constant=3)},
     )
     findings = judge_evidence(seen).findings
     ranks = [SEVERITIES.index(finding.severity) for finding in findings]
@@ -65,7 +65,7 @@ def test_a_rule_that_raises_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(EpsilonDominates, "check", broken)
     (norm,) = norms(1)
     with pytest.raises(ZeroDivisionError, match="a fault of ours"):
-        judge_evidence(evidence(norms=(norm,), norm_inputs={norm.id: measured(0.3)}))
+        judge_evidence(evidence(norms=(norm,), norm_inputs={norm.id: make_measurement(0.3)}))
 
 
 def test_the_engine_says_which_evidence_is_missing() -> None:

@@ -8,9 +8,9 @@ from normdiag.evidence.stream import Closure, Growth, HeadInput
 from normdiag.evidence.weights import StaticPass
 from normdiag.rules.requirements import Requirement, missing_reason
 from tests import factories
-from tests.rules.builders import adds, evidence, measured, norms, stack
+from tests.rules.builders import evidence, make_adds, make_measurement, norms, stack
 
-BUILT = {"norms": norms(1), "adds": adds(1), "stacks": (stack(1),)}
+BUILT = {"norms": norms(1), "adds": make_adds(1), "stacks": (stack(1),)}
 GROWTH = Growth(law="constant", rate=None, rate_error=None, confidence=0.9, total=1.0)
 WEIGHTS = StaticPass(tensors=1, elements=1, nonfinite=0, dtypes={}, flagged=())
 
@@ -26,7 +26,7 @@ def why(need: Requirement, mode: str = "run", **given) -> str | None:
         ("forward", {}),
         ("architecture.stacks", BUILT),
         ("values", {"head_input": HeadInput(rms=1.0, max_abs=2.0)}),
-        ("measurements.norms", {"norm_inputs": {"n": measured(0.1)}}),
+        ("measurements.norms", {"norm_inputs": {"n": make_measurement(0.1)}}),
         ("measurements.stream", {"stream": {"a": factories.add_measurement()}}),
         ("measurements.growth", {"growth": {"s": GROWTH}}),
         ("measurements.duplicates", {"duplicates": {"s": ()}}),
@@ -91,7 +91,9 @@ def test_the_mode_explains_what_is_missing(mode: str, need: Requirement, expecte
 
 
 def test_random_weights_are_judged_like_any_others() -> None:
-    assert why("measurements.norms", "random-init", norm_inputs={"n": measured(0.1)}) is None
+    assert (
+        why("measurements.norms", "random-init", norm_inputs={"n": make_measurement(0.1)}) is None
+    )
 
 
 def test_without_weights_the_structure_is_judged() -> None:

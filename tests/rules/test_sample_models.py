@@ -57,7 +57,7 @@ COSTLY = {"jacobian": "jacobians", "gradient": "gradients", "coverage": "default
 
 
 @cache
-def seen(target: str, family: str = "") -> Report:
+def inspect_target(target: str, family: str = "") -> Report:
     more = (COSTLY[family],) if family in COSTLY else ()
     return inspect(target, options=Options(measure=("stream", "norms", *more)))
 
@@ -75,7 +75,7 @@ def target(path: str, folder: Path) -> str:
 
 @EACH
 def test_it_fires_on_its_sample_model(rule: Rule, written: Path) -> None:
-    report = seen(target(rule.fires_on, written), rule.family)
+    report = inspect_target(target(rule.fires_on, written), rule.family)
     own = [finding for finding in report.findings if finding.code == rule.code]
     assert own, [finding.message for finding in report.findings]
     assert rule.code not in report.rules.passed
@@ -83,7 +83,7 @@ def test_it_fires_on_its_sample_model(rule: Rule, written: Path) -> None:
 
 @EACH
 def test_it_is_silent_on_the_healthy_twin(rule: Rule, written: Path) -> None:
-    report = seen(target(rule.silent_on, written), rule.family)
+    report = inspect_target(target(rule.silent_on, written), rule.family)
     own = [finding for finding in report.findings if finding.code == rule.code]
     assert [finding.message for finding in own] == []
     assert rule.code in report.rules.passed, report.rules.skipped
@@ -91,14 +91,14 @@ def test_it_is_silent_on_the_healthy_twin(rule: Rule, written: Path) -> None:
 
 @pytest.mark.parametrize("model", HEALTHY)
 def test_a_healthy_model_passes_every_gate(model: str, written: Path) -> None:
-    report = seen(target(f"sample_models/{model}", written))
+    report = inspect_target(target(f"sample_models/{model}", written))
     assert [f.message for f in report.findings if f.severity != "info"] == []
 
 
 @EACH
 def test_a_finding_names_sites_that_are_there(rule: Rule, written: Path) -> None:
     """Every id of a finding is a norm, an add, a stack, a module or a parameter of the report."""
-    report = seen(target(rule.fires_on, written), rule.family)
+    report = inspect_target(target(rule.fires_on, written), rule.family)
     built = report.architecture
     known = {each.id for each in (*built.norms, *built.residual_adds, *built.stacks)}
     if report.measurements.weights:

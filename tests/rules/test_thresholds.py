@@ -13,7 +13,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.rules.engine import judge_evidence
 from normdiag.rules.registry import RULES
 from normdiag.rules.thresholds import Threshold, resolve_thresholds
-from tests.rules.builders import evidence, measured, norms
+from tests.rules.builders import evidence, make_measurement, norms
 
 SHARE = Threshold(
     name="share", unit="1", default=0.5, meaning="m", source="s (2020)", low=0.0, high=1.0
@@ -57,32 +57,34 @@ def test_a_rule_without_thresholds_says_so() -> None:
         resolve_thresholds("rule", (), {"share": 0.1})
 
 
-def seen(share: float) -> Evidence:
+def make_evidence(share: float) -> Evidence:
     (norm,) = norms(1)
-    return evidence(norms=(norm,), norm_inputs={norm.id: measured(share)})
+    return evidence(norms=(norm,), norm_inputs={norm.id: make_measurement(share)})
 
 
 def test_an_unknown_rule_is_refused() -> None:
     with pytest.raises(UsageError, match="no rule is called 'epsilon'"):
-        judge_evidence(seen(0.3), thresholds={"epsilon": {"eps_share": 0.1}})
+        judge_evidence(make_evidence(0.3), thresholds={"epsilon": {"eps_share": 0.1}})
 
 
 def test_a_family_has_no_thresholds() -> None:
     with pytest.raises(UsageError, match="no rule is called 'ND3'"):
-        judge_evidence(seen(0.3), thresholds={"ND3": {"eps_share": 0.1}})
+        judge_evidence(make_evidence(0.3), thresholds={"ND3": {"eps_share": 0.1}})
 
 
 def test_what_is_set_for_rules_that_are_not_selected_is_read_too() -> None:
     with pytest.raises(UsageError, match="finite number"):
-        judge_evidence(seen(0.3), select=["ND1"], thresholds={"ND301": {"eps_share": math.nan}})
+        judge_evidence(
+            make_evidence(0.3), select=["ND1"], thresholds={"ND301": {"eps_share": math.nan}}
+        )
 
 
 @pytest.mark.parametrize("word", ["ND301", "epsilon-dominates"])
 def test_a_finding_prints_the_threshold_that_held(word: str) -> None:
-    (mild,) = judge_evidence(seen(0.3), select=["ND301"]).findings
+    (mild,) = judge_evidence(make_evidence(0.3), select=["ND301"]).findings
     assert mild.severity == "info"
     (severe,) = judge_evidence(
-        seen(0.3), select=["ND301"], thresholds={word: {"eps_share": 0.25}}
+        make_evidence(0.3), select=["ND301"], thresholds={word: {"eps_share": 0.25}}
     ).findings
     assert severe.severity == "warning" and severe.threshold == 0.25
     assert "threshold 0.25)" in severe.message

@@ -20,7 +20,7 @@ def architecture(model: nn.Module, inputs: dict[str, Any]) -> Architecture:
     return forward.sites.architecture
 
 
-def stirred(model: nn.Module) -> nn.Module:
+def add_noise(model: nn.Module) -> nn.Module:
     """Small noise on every parameter, so that no gate is zero and no LayerScale is tiny."""
     draws = torch.Generator().manual_seed(1)
     with torch.no_grad():

@@ -16,7 +16,7 @@ import pytest
 
 from normdiag.evidence.architecture import Stack
 from tests.structure.families.family import Family, Truth, families, truths
-from tests.structure.structures import architecture, stirred
+from tests.structure.structures import add_noise, architecture
 
 PARTS = ("a_to_l", "m_to_z")
 FAMILIES = {name: f for part in PARTS for name, f in families(part).items()}
@@ -36,7 +36,7 @@ MAINSTREAM = """
 STIRRED = {*GATED.split(), *MAINSTREAM.split()}
 
 
-def _known() -> dict[tuple[str, str], set[str]]:
+def _known_differences() -> dict[tuple[str, str], set[str]]:
     """Per stack, the facts in which what is found differs from the truth today."""
     known: dict[tuple[str, str], set[str]] = defaultdict(set)
     table = Path(__file__).parent / "families" / "differences.csv"
@@ -46,13 +46,13 @@ def _known() -> dict[tuple[str, str], set[str]]:
     return known
 
 
-KNOWN = _known()
+KNOWN = _known_differences()
 
 
 @cache
 def _stacks(family: Family, is_stirred: bool) -> tuple[Stack, ...]:
     model, inputs = family.build()
-    return architecture(stirred(model) if is_stirred else model, inputs).stacks
+    return architecture(add_noise(model) if is_stirred else model, inputs).stacks
 
 
 def _differs(truth: Truth, is_stirred: bool) -> dict[str, object]:

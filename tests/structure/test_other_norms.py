@@ -73,7 +73,7 @@ def _moments(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor) -> torch.T
     return (x - mean) * torch.rsqrt(variance + 1e-6) * gain + bias
 
 
-def _permuted(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+def _permute_channels(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     last = x.permute(0, 2, 3, 1)
     return F.layer_norm(last, (8,), gain.flatten(), bias.flatten(), 1e-6).permute(0, 3, 1, 2)
 
@@ -88,7 +88,7 @@ def _channel_rms(x: torch.Tensor, gain: torch.Tensor, bias: torch.Tensor) -> tor
         (_convnext, "layernorm", (-3,)),
         (_without_keepdim, "layernorm", (-3,)),
         (_moments, "layernorm", (-3,)),
-        (_permuted, "layernorm", (-1,)),
+        (_permute_channels, "layernorm", (-1,)),
         (_channel_rms, "rmsnorm", (-3,)),
     ],
 )

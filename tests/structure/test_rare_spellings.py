@@ -48,7 +48,7 @@ def _one_addcmul(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor:
     return torch.addcmul(bias - mean * inverse * gain, x, inverse * gain)
 
 
-def _halves(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor:
+def _norm_by_halves(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor:
     mean, inverse = x.mean(-1, keepdim=True), (x.var(-1, False, True) + eps).rsqrt()
     return (x * inverse - mean * inverse) * gain + bias
 
@@ -62,7 +62,7 @@ def _in_float64(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor:
     return (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + eps)).to(x.dtype) * gain
 
 
-def _expanded(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor:
+def _norm_expanded(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor:
     inverse = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)
     return x * inverse.expand_as(x) * gain
 
@@ -80,9 +80,9 @@ def _root_of_width(x: Tensor, gain: Tensor, bias: Tensor, eps: float) -> Tensor:
 
 
 LN = (
-    _clamped_variance, _rectified_variance, _positional, _addcdiv, _one_addcmul, _halves,
+    _clamped_variance, _rectified_variance, _positional, _addcdiv, _one_addcmul, _norm_by_halves,
 )  # fmt: skip
-RMS = (_gain_over_root, _in_float64, _expanded, _outer_product, _root_of_width)
+RMS = (_gain_over_root, _in_float64, _norm_expanded, _outer_product, _root_of_width)
 
 
 def report_of(norm: Callable[..., Tensor]) -> Report:

@@ -51,7 +51,7 @@ class Names:
         return ".".join(map(self.word, path.split("."))) if path else ""
 
 
-def renamed(model: nn.Module, seed: int) -> nn.Module:
+def rename_modules(model: nn.Module, seed: int) -> nn.Module:
     """The same model: each module of a class of another name, and at another path."""
     names = Names(seed)
     paths = [(names.path(path), module) for path, module in model.named_modules()]
@@ -66,7 +66,7 @@ def renamed(model: nn.Module, seed: int) -> nn.Module:
     return model
 
 
-def unlabelled(found: Architecture) -> Any:
+def number_labels(found: Architecture) -> Any:
     """The architecture with a number, by first appearance, for each id and each module."""
     numbers: dict[tuple[str, str], int] = {}
 
@@ -94,8 +94,8 @@ def unlabelled(found: Architecture) -> Any:
 def test_names_decide_nothing(name: str) -> None:
     model, inputs = FAMILIES[name].build()
     before = architecture(model, inputs)
-    after = architecture(renamed(model, seed=len(name)), inputs)
-    assert unlabelled(after) == unlabelled(before)
+    after = architecture(rename_modules(model, seed=len(name)), inputs)
+    assert number_labels(after) == number_labels(before)
     old = {s.id for s in before.stacks} | {n.class_ for n in before.norms}
     assert not old & ({s.id for s in after.stacks} | {n.class_ for n in after.norms})
 
@@ -103,8 +103,8 @@ def test_names_decide_nothing(name: str) -> None:
 def test_the_comparison_sees_a_change() -> None:
     one = architecture(*FAMILIES["llama"].build())
     fewer = dataclasses.replace(one, norms=one.norms[1:])
-    assert unlabelled(one) != unlabelled(fewer)
-    assert unlabelled(one) != unlabelled(architecture(*FAMILIES["olmo2"].build()))
+    assert number_labels(one) != number_labels(fewer)
+    assert number_labels(one) != number_labels(architecture(*FAMILIES["olmo2"].build()))
 
 
 def text_reads(tree: ast.AST) -> list[str]:

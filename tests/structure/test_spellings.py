@@ -210,7 +210,7 @@ def _with_hooks(model: nn.Module) -> nn.Module:
     return model
 
 
-def _checkpointed(model: nn.Module, use_reentrant: bool) -> nn.Module:
+def _checkpoint_model(model: nn.Module, use_reentrant: bool) -> nn.Module:
     for layer in model.layers:  # type: ignore[union-attr]
         layer.forward = functools.partial(checkpoint, layer.forward, use_reentrant=use_reentrant)
     return model
@@ -247,7 +247,7 @@ class Wrapping(nn.Module):
         return self.wrap(self.forward_alone(x))
 
 
-def _wrapped(model: nn.Module, wrap: Callable[[Any], Any]) -> nn.Module:
+def _wrap_model(model: nn.Module, wrap: Callable[[Any], Any]) -> nn.Module:
     layers = [Wrapping(layer, wrap) for layer in model.layers]  # type: ignore[union-attr]
     last = layers[-1]
     last.wrap = lambda x: x
@@ -278,13 +278,13 @@ MODES = {
     "flash attention": Mode(within=lambda: sdpa_kernel(SDPBackend.FLASH_ATTENTION)),
     "eager attention": Mode(within=eager_attention),
     "hooks": Mode(built=_with_hooks),
-    "checkpoint": Mode(built=lambda m: _checkpointed(m, use_reentrant=False)),
-    "reentrant checkpoint": Mode(built=lambda m: _checkpointed(m, use_reentrant=True)),
+    "checkpoint": Mode(built=lambda m: _checkpoint_model(m, use_reentrant=False)),
+    "reentrant checkpoint": Mode(built=lambda m: _checkpoint_model(m, use_reentrant=True)),
     "compiled": Mode(built=torch.compile, note=_COMPILED),
     "compiled in place": Mode(built=_compiled_in_place, note=_COMPILED),
     "compiled layers": Mode(built=_compiled_layers, note=_COMPILED),
-    "tuples": Mode(built=lambda m: _wrapped(m, lambda x: (x, None))),
-    "dataclasses": Mode(built=lambda m: _wrapped(m, Output)),
+    "tuples": Mode(built=lambda m: _wrap_model(m, lambda x: (x, None))),
+    "dataclasses": Mode(built=lambda m: _wrap_model(m, Output)),
 }  # fmt: skip
 
 

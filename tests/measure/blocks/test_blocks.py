@@ -9,7 +9,15 @@ from normdiag.measure.blocks import block_numbers
 from normdiag.measure.blocks import blocks as measured
 from normdiag.measure.blocks.blocks import count_spans, measure_blocks
 from normdiag.measure.passes.gradient_edges import record_gradient_edges
-from tests.measure.block_models import FAMILIES, LENGTH, WIDTH, assert_like, given, ids, measure
+from tests.measure.block_models import (
+    FAMILIES,
+    LENGTH,
+    WIDTH,
+    assert_like,
+    example_inputs,
+    ids,
+    measure,
+)
 from tests.oracle import blocks as oracle
 from tests.oracle.lively import enliven
 
@@ -20,7 +28,7 @@ def family(request):
     build, stack, count, zeros = FAMILIES[request.param]
     torch.manual_seed(0)
     model = enliven(build(), 1)
-    inputs = given(request.param)
+    inputs = example_inputs(request.param)
     found, skipped = measure(model, inputs)
     assert skipped == ()
     paths = [f"{stack}.{k}" for k in range(count)]
@@ -59,8 +67,8 @@ def test_distance_from_the_identity(family):
 def test_the_adds_of_a_llama():
     torch.manual_seed(0)
     model = enliven(FAMILIES["llama"][0](), 1)
-    found, _ = measure(model, given("llama"))
-    layers = oracle.Layers(model, given("llama"), ["model.layers.1"], LENGTH - 1)
+    found, _ = measure(model, example_inputs("llama"))
+    layers = oracle.Layers(model, example_inputs("llama"), ["model.layers.1"], LENGTH - 1)
     layer, x = layers.layers[0], layers.entering(0)
     keywords = layers.calls[0][1]
 
@@ -79,8 +87,8 @@ def test_the_adds_of_a_llama():
 def test_the_adds_of_a_bert_end_behind_their_norms():
     torch.manual_seed(0)
     model = enliven(FAMILIES["bert"][0](), 1)
-    found, _ = measure(model, given("bert"))
-    layers = oracle.Layers(model, given("bert"), ["encoder.layer.1"], LENGTH - 1)
+    found, _ = measure(model, example_inputs("bert"))
+    layers = oracle.Layers(model, example_inputs("bert"), ["encoder.layer.1"], LENGTH - 1)
     layer, x = layers.layers[0], layers.entering(0)
 
     def attention(x):
@@ -121,9 +129,11 @@ def test_too_wide_to_be_held(monkeypatch, name):
     build, stack, count, zeros = FAMILIES[name]
     torch.manual_seed(0)
     model = enliven(build(), 1)
-    found, skipped = measure(model, given(name))
+    found, skipped = measure(model, example_inputs(name))
     assert skipped == ()
-    layers = oracle.Layers(model, given(name), [f"{stack}.{k}" for k in range(count)], LENGTH - 1)
+    layers = oracle.Layers(
+        model, example_inputs(name), [f"{stack}.{k}" for k in range(count)], LENGTH - 1
+    )
     assert {block.method for block in found.values()} == {"iterative"}
     for k in range(count):
         jacobian = layers.jacobian(k, k + 1)
@@ -140,8 +150,10 @@ def test_an_iteration_that_is_cut_short_knows_how_far_it_may_be_off(monkeypatch,
     monkeypatch.setattr(measured, "WIDEST", 1)
     monkeypatch.setattr(block_numbers, "STEPS", few)
     model = enliven(FAMILIES["llama"][0](), 1)
-    found, _ = measure(model, given("llama"))
-    layers = oracle.Layers(model, given("llama"), [f"model.layers.{k}" for k in range(3)], 15)
+    found, _ = measure(model, example_inputs("llama"))
+    layers = oracle.Layers(
+        model, example_inputs("llama"), [f"model.layers.{k}" for k in range(3)], 15
+    )
     for k in range(3):
         block, expected = (
             found[f"model.layers/layer#{k}"],
@@ -153,7 +165,7 @@ def test_an_iteration_that_is_cut_short_knows_how_far_it_may_be_off(monkeypatch,
 
 def test_every_span_is_a_step():
     model = FAMILIES["t5 decoder"][0]().eval()
-    batch = Batch(inputs=given("t5"), rows=(0,))
+    batch = Batch(inputs=example_inputs("t5"), rows=(0,))
     with record_gradient_edges(model, batch) as edges:
         expected = count_spans(edges.sites.architecture)
     done = []
@@ -165,8 +177,10 @@ def test_every_span_is_a_step():
 def test_half_precision_says_so():
     torch.manual_seed(0)
     model = enliven(FAMILIES["llama"][0](), 1)
-    layers = oracle.Layers(model, given("llama"), [f"model.layers.{k}" for k in range(3)], 15)
-    found, _ = measure(model.bfloat16(), given("llama"))
+    layers = oracle.Layers(
+        model, example_inputs("llama"), [f"model.layers.{k}" for k in range(3)], 15
+    )
+    found, _ = measure(model.bfloat16(), example_inputs("llama"))
     for k in range(3):
         block, expected = (
             found[f"model.layers/layer#{k}"],

@@ -11,7 +11,7 @@ from normdiag.measure.blocks.copies import COPIES, AddOutputs, jacobian_from_cop
 from normdiag.measure.blocks.points import find_stream_points
 from normdiag.measure.blocks.spans import StreamSpan
 from normdiag.measure.passes.gradient_edges import record_gradient_edges
-from tests.measure.block_models import FAMILIES, LENGTH, assert_like, given, measure
+from tests.measure.block_models import FAMILIES, LENGTH, assert_like, example_inputs, measure
 from tests.oracle import blocks as oracle
 from tests.oracle.lively import enliven
 
@@ -40,11 +40,11 @@ def test_layers_are_what_torch_says(name, found):
     build, stack, count, zeros = FAMILIES[name]
     torch.manual_seed(0)
     model = enliven(build(), 1)
-    blocks, _ = measure(model, given(name))
+    blocks, _ = measure(model, example_inputs(name))
     assert len(found) >= count
     assert all(each is not None for each in found)
     paths = [f"{stack}.{k}" for k in range(count)]
-    layers = oracle.Layers(model, given(name), paths, LENGTH - 1)
+    layers = oracle.Layers(model, example_inputs(name), paths, LENGTH - 1)
     for k in range(count):
         assert_like(blocks[f"{stack}/layer#{k}"], layers.jacobian(k, k + 1), zeros)
 
@@ -52,7 +52,7 @@ def test_layers_are_what_torch_says(name, found):
 @pytest.mark.parametrize("name", ["llama", "bert"])
 def test_every_span_starts_where_it_did(name):
     model = enliven(FAMILIES[name][0](), 1)
-    batch, sums = Batch(inputs=given(name)), AddOutputs()
+    batch, sums = Batch(inputs=example_inputs(name)), AddOutputs()
     with record_gradient_edges(model, batch, sums) as edges:
         (stack,) = edges.stacks
         points = find_stream_points(edges, stack)
@@ -84,20 +84,20 @@ class Alone(nn.Module):
 @pytest.mark.parametrize("refuses", [True, False])
 def test_a_model_that_goes_otherwise_for_one_token(found, refuses):
     model = Alone(refuses)
-    blocks, skipped = measure(model, given("llama"))
+    blocks, skipped = measure(model, example_inputs("llama"))
     assert found == []
     assert skipped == ()
     path = "model.model.layers"
-    layers = oracle.Layers(model, given("llama"), [f"{path}.0"], LENGTH - 1)
+    layers = oracle.Layers(model, example_inputs("llama"), [f"{path}.0"], LENGTH - 1)
     assert_like(blocks[f"{path}/layer#0"], layers.jacobian(0, 1), 0)
 
 
 def test_copies_that_start_elsewhere_are_not_used(found, monkeypatch):
     monkeypatch.setattr(copies._OutputOverwriter, "__call__", planted_wrongly)
     model = enliven(FAMILIES["llama"][0](), 1)
-    blocks, _ = measure(model, given("llama"))
+    blocks, _ = measure(model, example_inputs("llama"))
     assert found
-    layers = oracle.Layers(model, given("llama"), ["model.layers.0"], LENGTH - 1)
+    layers = oracle.Layers(model, example_inputs("llama"), ["model.layers.0"], LENGTH - 1)
     assert_like(blocks["model.layers/layer#0"], layers.jacobian(0, 1), 0)
 
 

@@ -13,7 +13,7 @@ from normdiag.inputs.batch import Batch
 from normdiag.inputs.truncation import truncate_batch
 from normdiag.measure.blocks import blocks as measured
 from normdiag.measure.blocks.block_numbers import summarise_tokens
-from tests.measure.block_models import FAMILIES, WIDTH, given, ids, measure
+from tests.measure.block_models import FAMILIES, WIDTH, example_inputs, ids, measure
 from tests.oracle import blocks as oracle
 from tests.oracle.lively import enliven
 
@@ -21,7 +21,7 @@ from tests.oracle.lively import enliven
 def test_every_token_is_what_torch_says_and_the_block_their_median():
     torch.manual_seed(0)
     model = enliven(FAMILIES["llama"][0](), 1)
-    found, skipped = measure(model, given("llama"), positions=8, depths=measured.DEPTHS)
+    found, skipped = measure(model, example_inputs("llama"), positions=8, depths=measured.DEPTHS)
     assert skipped == ()
     short = {"input_ids": ids()[:, :8]}
     for k in range(3):
@@ -42,12 +42,12 @@ def test_every_token_is_what_torch_says_and_the_block_their_median():
 def test_tokens_that_see_later_ones_keep_the_whole_sequence():
     torch.manual_seed(0)
     model = enliven(FAMILIES["bert"][0](), 1)
-    found, _ = measure(model, given("bert"), positions=8, depths=measured.DEPTHS)
+    found, _ = measure(model, example_inputs("bert"), positions=8, depths=measured.DEPTHS)
     block = found["encoder.layer/layer#1"]
     assert [each.token.position for each in block.tokens] == [3, 6, 9, 12, 15]
     paths = [f"encoder.layer.{n}" for n in range(3)]
     for each in block.tokens:
-        layers = oracle.Layers(model, given("bert"), paths, each.token.position)
+        layers = oracle.Layers(model, example_inputs("bert"), paths, each.token.position)
         expected = oracle.numbers(layers.jacobian(1, 2), 2)
         assert each.sigma_max == pytest.approx(expected["sigma_max"], rel=1e-4)
         assert each.mean_square == pytest.approx(expected["mean_square"], rel=1e-4)

@@ -15,12 +15,12 @@ from normdiag.measure.comparing.snapshot import Place, Snapshot, SnapshotAdd
 GENERATOR = torch.Generator().manual_seed(0)
 
 
-def rows(count: int = 5, features: int = 8) -> torch.Tensor:
+def random_rows(count: int = 5, features: int = 8) -> torch.Tensor:
     return torch.randn(count, features, dtype=torch.float64, generator=GENERATOR)
 
 
 def test_errors_and_factor_are_those_of_numpy() -> None:
-    a, b = rows(), rows()
+    a, b = random_rows(), random_rows()
     found = compare_rows(a, b)
     x, y = a.numpy(), b.numpy()
     errors = np.linalg.norm(x - y, axis=1) / np.linalg.norm(x, axis=1)
@@ -33,7 +33,7 @@ def test_errors_and_factor_are_those_of_numpy() -> None:
 
 
 def test_a_multiple_leaves_nothing() -> None:
-    a = rows()
+    a = random_rows()
     found = compare_rows(a, -3 * a)
     assert found.median == pytest.approx(4)
     assert found.factor == pytest.approx(-3)
@@ -42,7 +42,7 @@ def test_a_multiple_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan])
 def test_what_is_not_finite_is_infinitely_far_and_like_itself(value: float) -> None:
-    a = rows()
+    a = random_rows()
     b = a.clone()
     b[1, 2] = value
     assert compare_rows(a, b).max == math.inf
@@ -59,7 +59,7 @@ def test_nothing_from_zero_is_infinitely_far() -> None:
     assert compare_rows(zero, zero + 1).median == math.inf
 
 
-def kept(places: list[Place], values: torch.Tensor) -> SnapshotAdd:
+def make_sample(places: list[Place], values: torch.Tensor) -> SnapshotAdd:
     return SnapshotAdd(places, values, values, values)
 
 
@@ -70,26 +70,26 @@ class TestRowsOfTheSameToken:
 
     def test_in_another_order(self) -> None:
         places = [(0, 0, 0, 0), (0, 0, 5, 0), (1, 0, 0, 0)]
-        a = Snapshot(adds={"x": kept(places, self.A)})
-        b = Snapshot(adds={"y": kept(places[::-1], self.A.flip(0))})
+        a = Snapshot(adds={"x": make_sample(places, self.A)})
+        b = Snapshot(adds={"y": make_sample(places[::-1], self.A.flip(0))})
         (found,) = measure_differences(a, b, [("x", "y")], []).adds.values()
         assert (found.tokens, found.out.max) == (3, 0)
 
     def test_of_some_tokens_only(self) -> None:
-        a = Snapshot(adds={"x": kept([(0, 0, i, 0) for i in range(3)], self.A)})
-        b = Snapshot(adds={"x": kept([(0, 0, i, 0) for i in (2, 7, 8)], self.A.flip(0))})
+        a = Snapshot(adds={"x": make_sample([(0, 0, i, 0) for i in range(3)], self.A)})
+        b = Snapshot(adds={"x": make_sample([(0, 0, i, 0) for i in (2, 7, 8)], self.A.flip(0))})
         (found,) = measure_differences(a, b, [("x", "x")], []).adds.values()
         assert (found.tokens, found.out.max) == (1, 0)
 
     def test_of_no_common_token_nothing_is_said(self) -> None:
-        a = Snapshot(adds={"x": kept([(0, 0, i, 0) for i in range(3)], self.A)})
-        b = Snapshot(adds={"x": kept([(0, 1, i, 0) for i in range(3)], self.A)})
+        a = Snapshot(adds={"x": make_sample([(0, 0, i, 0) for i in range(3)], self.A)})
+        b = Snapshot(adds={"x": make_sample([(0, 1, i, 0) for i in range(3)], self.A)})
         assert measure_differences(a, b, [("x", "x")], []).adds == {}
 
     def test_of_other_widths_nothing_is_said(self) -> None:
         places = [(0, 0, i, 0) for i in range(3)]
-        a = Snapshot(adds={"x": kept(places, self.A)})
-        b = Snapshot(adds={"x": kept(places, self.A[:, :2])})
+        a = Snapshot(adds={"x": make_sample(places, self.A)})
+        b = Snapshot(adds={"x": make_sample(places, self.A[:, :2])})
         assert measure_differences(a, b, [("x", "x")], []).adds == {}
 
 

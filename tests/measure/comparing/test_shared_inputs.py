@@ -58,7 +58,7 @@ def batch(**inputs: Any) -> Batch:
     return Batch(inputs=inputs, rows=(0,), ids=((1, 2, 3),))
 
 
-def given(model: nn.Module, *batches: Batch) -> Any:
+def load_module(model: nn.Module, *batches: Batch) -> Any:
     inputs, why = share_inputs(wrap_module(model), batches)
     assert why is None
     return inputs
@@ -66,53 +66,53 @@ def given(model: nn.Module, *batches: Batch) -> Any:
 
 def test_the_same_names_go_over_as_they_are() -> None:
     inputs = {"input_ids": IDS, "attention_mask": torch.ones(1, 3), "use_cache": False}
-    (found,) = given(Named(), batch(**inputs))
+    (found,) = load_module(Named(), batch(**inputs))
     assert found.keys() == inputs.keys()
     assert torch.equal(found["input_ids"], IDS)
 
 
 def test_token_ids_go_by_the_name_that_the_second_has() -> None:
     mask = torch.ones(1, 3, dtype=torch.long)
-    (found,) = given(Plain(), batch(input_ids=IDS, attention_mask=mask, use_cache=False))
+    (found,) = load_module(Plain(), batch(input_ids=IDS, attention_mask=mask, use_cache=False))
     assert found.keys() == {"tokens"}
     assert torch.equal(found["tokens"], IDS)
-    (back,) = given(Named(), batch(tokens=IDS))
+    (back,) = load_module(Named(), batch(tokens=IDS))
     assert torch.equal(back["input_ids"], IDS)
 
 
 def test_a_single_tensor_goes_to_the_only_argument_in_its_dtype() -> None:
     images = torch.randn(2, 5, 4)
     made = Batch(inputs={"pixels": images}, rows=(0, 1))
-    (found,) = given(Pictures().half(), made)
+    (found,) = load_module(Pictures().half(), made)
     assert torch.equal(found, images.half())
 
 
-def refused(model: nn.Module, made: Batch) -> str:
+def refusal_of(model: nn.Module, made: Batch) -> str:
     inputs, why = share_inputs(wrap_module(model), (made,))
     assert inputs is None
     return str(why)
 
 
 def test_a_vocabulary_that_is_too_small_is_named() -> None:
-    why = refused(Plain(rows=3), batch(input_ids=IDS))
+    why = refusal_of(Plain(rows=3), batch(input_ids=IDS))
     assert "the vocabularies differ: the first ran on token id 3" in why
     assert "has 3 rows" in why
 
 
 def test_ids_are_nothing_for_a_model_that_embeds_none() -> None:
-    assert "the second embeds none" in refused(Pictures(), batch(input_ids=IDS))
+    assert "the second embeds none" in refusal_of(Pictures(), batch(input_ids=IDS))
 
 
 def test_padding_is_not_forgotten() -> None:
     mask = torch.tensor([[1, 1, 0]])
-    assert "input_ids, attention_mask" in refused(
+    assert "input_ids, attention_mask" in refusal_of(
         Plain(), batch(input_ids=IDS, attention_mask=mask)
     )
 
 
 def test_two_tensors_for_other_names_are_not_guessed() -> None:
     made = Batch(inputs={"a": torch.ones(1, 4), "b": torch.ones(1, 4)}, rows=(0,))
-    why = refused(Pairs(), made)
+    why = refusal_of(Pairs(), made)
     assert "takes a, b" in why
     assert "left, right" in why
 

@@ -40,7 +40,7 @@ BUILT = {
 }
 
 
-def measured(name: str, seed: int) -> tuple[float, ...]:
+def measure_seed(name: str, seed: int) -> tuple[float, ...]:
     """The row of one seed."""
     torch.manual_seed(seed)
     model = BUILT[name]().eval()
@@ -61,5 +61,5 @@ def measured(name: str, seed: int) -> tuple[float, ...]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", AT_INITIALISATION)
 def test_models_at_initialisation(name: str) -> None:
-    rows = [measured(name, seed) for seed in range(3)]
+    rows = [measure_seed(name, seed) for seed in range(3)]
     assert np.mean(rows, axis=0) == pytest.approx(AT_INITIALISATION[name], rel=0.04, abs=0.001)

@@ -49,7 +49,7 @@ def chosen(model: nn.Module, batch: Batch, **choice: Any) -> Objective:
     return choose_objective(model.eval(), batch, LossSettings(**choice))
 
 
-def of(model: nn.Module, *args: torch.Tensor, **choice: Any) -> Objective:
+def choose_loss(model: nn.Module, *args: torch.Tensor, **choice: Any) -> Objective:
     return chosen(model, Batch(args=args), **choice)
 
 
@@ -57,7 +57,7 @@ def of(model: nn.Module, *args: torch.Tensor, **choice: Any) -> Objective:
     ("mask", "kind"), [("causal", "causal-lm"), ("none", "causal-lm"), ("both", "masked-lm")]
 )
 def test_a_model_of_tokens_is_told_by_whether_it_reads_ahead(mask: str, kind: str) -> None:
-    assert of(Tokens(VOCABULARY, mask), IDS).kind == kind
+    assert choose_loss(Tokens(VOCABULARY, mask), IDS).kind == kind
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
@@ -70,32 +70,32 @@ def test_attention_that_is_drawn_small_is_seen_all_the_same(dtype: torch.dtype) 
 
 
 def test_one_sequence_without_a_batch() -> None:
-    assert of(Tokens(VOCABULARY), IDS[0]).kind == "causal-lm"
+    assert choose_loss(Tokens(VOCABULARY), IDS[0]).kind == "causal-lm"
 
 
 def test_a_text_of_one_token_repeated() -> None:
-    assert of(Tokens(VOCABULARY), torch.zeros_like(IDS)).kind == "causal-lm"
-    assert of(Tokens(VOCABULARY, "both"), torch.zeros_like(IDS)).kind == "masked-lm"
+    assert choose_loss(Tokens(VOCABULARY), torch.zeros_like(IDS)).kind == "causal-lm"
+    assert choose_loss(Tokens(VOCABULARY, "both"), torch.zeros_like(IDS)).kind == "masked-lm"
 
 
 def test_only_the_table_of_the_tokens_counts() -> None:
     """As many outputs as another table has rows are classes."""
-    assert of(Tokens(VOCABULARY + 3), IDS).kind == "classification"
-    assert of(Tokens(VOCABULARY, rows=VOCABULARY + 3), IDS).kind == "classification"
+    assert choose_loss(Tokens(VOCABULARY + 3), IDS).kind == "classification"
+    assert choose_loss(Tokens(VOCABULARY, rows=VOCABULARY + 3), IDS).kind == "classification"
 
 
 def test_a_value_that_is_not_finite_decides_nothing() -> None:
     model = Tokens(VOCABULARY, "both")
     with torch.no_grad():
         model.table.weight.fill_(float("nan"))
-    objective = of(model, IDS)
+    objective = choose_loss(model, IDS)
     assert objective.kind == "causal-lm" and "not tried" in objective.note
 
 
 class TestMaskedTokens:
     def test_the_mask_token_stands_in_their_places_and_they_are_the_targets(self) -> None:
         model = Tokens(VOCABULARY, "both")
-        objective = of(model, IDS, mask_id=0)
+        objective = choose_loss(model, IDS, mask_id=0)
         (masked,) = objective.batch.args
         places = masked[0] == 0
         assert int(places.sum()) == round(0.15 * LENGTH)
@@ -109,7 +109,7 @@ class TestMaskedTokens:
         assert "the mask token 0" in objective.note
 
     def test_without_a_mask_token_others_of_the_text_do(self) -> None:
-        objective = of(Tokens(VOCABULARY, "both"), IDS)
+        objective = choose_loss(Tokens(VOCABULARY, "both"), IDS)
         (masked,) = objective.batch.args
         moved = masked != IDS
         assert 0 < int(moved.sum()) <= round(0.15 * LENGTH)
@@ -117,7 +117,9 @@ class TestMaskedTokens:
 
     def test_the_seed_draws_them(self) -> None:
         model = Tokens(VOCABULARY, "both")
-        a, b, c = (of(model, IDS, mask_id=0, seed=seed).batch.args[0] for seed in (0, 0, 1))
+        a, b, c = (
+            choose_loss(model, IDS, mask_id=0, seed=seed).batch.args[0] for seed in (0, 0, 1)
+        )
         assert torch.equal(a, b) and not torch.equal(a, c)
 
     def test_special_tokens_are_never_masked(self) -> None:
@@ -128,7 +130,7 @@ class TestMaskedTokens:
 
     def test_the_given_ids_are_left_alone(self) -> None:
         before = IDS.clone()
-        of(Tokens(VOCABULARY, "both"), IDS, mask_id=0)
+        choose_loss(Tokens(VOCABULARY, "both"), IDS, mask_id=0)
         assert torch.equal(IDS, before)
 
 
@@ -169,7 +171,7 @@ class Source(nn.Module):
 @pytest.mark.parametrize("source", [IDS.flip(1), torch.randn(1, 6, WIDTH)], ids=["ids", "features"])
 def test_a_decoder_with_a_source_predicts_its_own_tokens(source: torch.Tensor) -> None:
     model = Source()
-    objective = of(model, source, IDS)
+    objective = choose_loss(model, source, IDS)
     assert objective.kind == "sequence-to-sequence"
     out = model(source, IDS)
     expected = cross_entropy(out[0, :-1], IDS[0, 1:])
@@ -188,7 +190,7 @@ def test_classes_are_drawn_from_what_the_model_predicts() -> None:
     model = Pooled(5)
     with torch.no_grad():
         model.head.bias[3] = 30.0
-    objective = of(model, IDS)
+    objective = choose_loss(model, IDS)
     assert objective.kind == "classification"
     loss, tokens = objective.compute_loss(model(IDS))
     assert tokens == 1 and float(loss.detach()) < 1e-6
@@ -197,7 +199,7 @@ def test_classes_are_drawn_from_what_the_model_predicts() -> None:
 def test_every_token_is_classified_where_every_token_has_an_output() -> None:
     model = Tokens(5)
     out = model(IDS)
-    loss, tokens = of(model, IDS).compute_loss(out)
+    loss, tokens = choose_loss(model, IDS).compute_loss(out)
     assert tokens == LENGTH
     assert 0.5 < float(loss.detach()) / float(torch.log(torch.tensor(5.0))) < 2
 
@@ -205,7 +207,7 @@ def test_every_token_is_classified_where_every_token_has_an_output() -> None:
 @pytest.mark.parametrize("model", [Tokens(None), Pooled(None), Pooled(WIDTH)])
 def test_without_a_head_the_output_is_projected(model: nn.Module) -> None:
     """Mean over tokens of <r, y> / sqrt(H); r is standard normal, drawn by the seed."""
-    objective = of(model, IDS, seed=3)
+    objective = choose_loss(model, IDS, seed=3)
     assert objective.kind == "random-projection"
     y = model(IDS).detach()
     r = torch.randn(y.shape, generator=torch.Generator().manual_seed(3))
@@ -230,7 +232,7 @@ class Convolved(nn.Module):
 
 def test_a_map_has_a_token_per_place() -> None:
     image = torch.randn(2, 6, 4, 5, generator=torch.Generator().manual_seed(1))
-    objective = of(Convolved(), image)
+    objective = choose_loss(Convolved(), image)
     assert objective.kind == "random-projection"
     assert objective.compute_loss(image)[1] == 2 * 4 * 5
 
@@ -245,7 +247,7 @@ class Scored(Tokens):
 def test_one_number_is_its_own_loss() -> None:
     model = Scored(VOCABULARY)
     out = model(IDS)
-    objective = of(model, IDS)
+    objective = choose_loss(model, IDS)
     assert objective.kind == "own" and objective.compute_loss(out)[0] == out["loss"]
 
 
@@ -256,4 +258,4 @@ class Numbered(Tokens):
 
 def test_whole_numbers_have_no_derivative() -> None:
     with pytest.raises(NoLossError, match="no floating-point"):
-        of(Numbered(VOCABULARY), IDS)
+        choose_loss(Numbered(VOCABULARY), IDS)

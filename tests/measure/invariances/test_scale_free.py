@@ -75,7 +75,7 @@ def custom() -> tuple[nn.Module, dict[str, torch.Tensor]]:
     return Branches(), {"x": torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(2))}
 
 
-def built(name: str) -> tuple[nn.Module, dict]:
+def build_model(name: str) -> tuple[nn.Module, dict]:
     torch.manual_seed(0)
     if name == "custom":
         model, inputs = custom()
@@ -86,7 +86,7 @@ def built(name: str) -> tuple[nn.Module, dict]:
     return model.double().eval(), {"input_ids": IDS}
 
 
-def found(model: nn.Module, inputs: dict) -> dict[str, str]:
+def find_weights(model: nn.Module, inputs: dict) -> dict[str, str]:
     assembly = accumulate_forward(model, **inputs)
     return {
         each.weight: each.norm
@@ -108,7 +108,7 @@ def gradient(model: nn.Module, inputs: dict, name: str) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", ["custom", *MODELS])
 def test_exactly_the_weights_whose_scale_does_not_show(name: str) -> None:
-    model, inputs = built(name)
+    model, inputs = build_model(name)
     reference = output(model, inputs).detach()
     unchanged = set()
     for weight, parameter in model.named_parameters():
@@ -119,13 +119,13 @@ def test_exactly_the_weights_whose_scale_does_not_show(name: str) -> None:
                 parameter.div_(3.0)
             if moved < ROUNDING * reference.abs().max():
                 unchanged.add(weight)
-    assert set(found(model, inputs)) == unchanged
+    assert set(find_weights(model, inputs)) == unchanged
 
 
 @pytest.mark.parametrize("name", ["custom", "OLMo 2", "Qwen 3", "Gemma 2"])
 def test_the_gradient_is_inverse_to_the_scale_and_orthogonal_to_the_weight(name: str) -> None:
-    model, inputs = built(name)
-    weights = found(model, inputs)
+    model, inputs = build_model(name)
+    weights = find_weights(model, inputs)
     assert weights
     for weight in weights:
         scaled = copy.deepcopy(model)
@@ -153,7 +153,7 @@ def test_epsilon_takes_its_part() -> None:
 
 
 def test_the_norm_and_the_size_are_told() -> None:
-    model, inputs = built("OLMo 2")
+    model, inputs = build_model("OLMo 2")
     assembly = accumulate_forward(model, **inputs)
     (query,) = (
         each

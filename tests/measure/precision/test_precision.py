@@ -33,10 +33,10 @@ IDS = torch.arange(3, 11).view(1, 8) * 7 % 61 + 3
 
 
 def llama(**given) -> nn.Module:
-    return built(transformers.LlamaConfig(**SMALL, **given))
+    return build_attention(transformers.LlamaConfig(**SMALL, **given))
 
 
-def built(config: transformers.PreTrainedConfig, attention: str = "sdpa") -> nn.Module:
+def build_attention(config: transformers.PreTrainedConfig, attention: str = "sdpa") -> nn.Module:
     torch.manual_seed(0)
     model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention)
     with torch.no_grad():
@@ -45,11 +45,11 @@ def built(config: transformers.PreTrainedConfig, attention: str = "sdpa") -> nn.
     return model.eval()
 
 
-def of(model: nn.Module, *args: torch.Tensor, **inputs: torch.Tensor) -> Precision:
-    return told(accumulate_forward(model, *args, **inputs))
+def measure_model(model: nn.Module, *args: torch.Tensor, **inputs: torch.Tensor) -> Precision:
+    return precision_of(accumulate_forward(model, *args, **inputs))
 
 
-def told(assembly: SiteStatistics) -> Precision:
+def precision_of(assembly: SiteStatistics) -> Precision:
     found = measure_precision(assembly, assembly.compute(("stream-adds", "norm-inputs")))
     assert found is not None
     return found
@@ -87,7 +87,7 @@ def largest(*tensors: torch.Tensor) -> float:
 class TestTheLargestValues:
     def test_of_a_gated_model(self) -> None:
         model = llama()
-        hooks, found = Hooks(model, input_ids=IDS), of(model, input_ids=IDS).max_abs
+        hooks, found = Hooks(model, input_ids=IDS), measure_model(model, input_ids=IDS).max_abs
         for i in range(2):
             at = f"model.layers.{i}"
             after = hooks.took[f"{at}.post_attention_layernorm"]
@@ -104,21 +104,23 @@ class TestTheLargestValues:
                 assert [found[k] for k in own] == [largest(*linear)]
 
     def test_the_head_is_on_no_branch(self) -> None:
-        assert not [k for k in of(llama(), input_ids=IDS).max_abs if k.startswith("lm_head")]
+        assert not [
+            k for k in measure_model(llama(), input_ids=IDS).max_abs if k.startswith("lm_head")
+        ]
 
     def test_padding_is_left_out(self) -> None:
         model, mask = llama(), torch.ones_like(IDS)
         mask[0, :3] = 0
         with torch.no_grad():
             model.model.embed_tokens.weight[IDS[0, 1]] *= 1000
-        whole = of(model, input_ids=IDS).max_abs
-        padded = of(model, input_ids=IDS, attention_mask=mask).max_abs
+        whole = measure_model(model, input_ids=IDS).max_abs
+        padded = measure_model(model, input_ids=IDS, attention_mask=mask).max_abs
         first = "model.layers.0/add#0"
         assert padded[first] < 0.1 * whole[first]
 
     def test_squares_of_written_out_norms(self) -> None:
         model = llama()
-        hooks, found = Hooks(model, input_ids=IDS), of(model, input_ids=IDS)
+        hooks, found = Hooks(model, input_ids=IDS), measure_model(model, input_ids=IDS)
         norms = [n for n in hooks.took if n.endswith("norm")]
         assert set(found.max_square) == set(norms) and len(norms) == 5
         for name in norms:
@@ -138,7 +140,7 @@ class TestTheLargestValues:
 
         torch.manual_seed(0)
         model, x = nn.Sequential(Block(), Block()), torch.randn(1, 4, 8)
-        found = of(model, x)
+        found = measure_model(model, x)
         assert found.max_abs["0/product#0"] == largest(torch.relu(model[0].up(x)).square())
         assert found.max_square == {}
 
@@ -157,8 +159,8 @@ class TestAnySplit:
     @given(st.permutations(range(4)), st.integers(1, 3), st.integers(0, 99))
     def test_of_the_probe_gives_the_same(self, order: list[int], cut: int, seed: int) -> None:
         ids = torch.randint(3, 64, (4, 6), generator=torch.Generator().manual_seed(seed))
-        whole = of(self.MODEL, input_ids=ids)
-        parted = told(split(self.MODEL, [ids[order[:cut]], ids[order[cut:]]]))
+        whole = measure_model(self.MODEL, input_ids=ids)
+        parted = precision_of(split(self.MODEL, [ids[order[:cut]], ids[order[cut:]]]))
         assert parted.max_abs == pytest.approx(whole.max_abs, rel=1e-5)
         assert parted.max_square == pytest.approx(whole.max_square, rel=1e-5)
         for name, found in whole.formats.items():
@@ -181,7 +183,11 @@ class TestSwallowed:
             model.model.embed_tokens.weight.mul_(100)
         model.to(run_in)
         hooks = Hooks(model, input_ids=IDS)
-        found = of(model, input_ids=IDS).formats[str(dtype).removeprefix("torch.")].absorbed_updates
+        found = (
+            measure_model(model, input_ids=IDS)
+            .formats[str(dtype).removeprefix("torch.")]
+            .absorbed_updates
+        )
         for i in range(2):
             at = f"model.layers.{i}"
             x, u = hooks.took[f"{at}.input_layernorm"], hooks.gave[f"{at}.self_attn"]
@@ -198,7 +204,7 @@ class TestSwallowed:
             hooks.gave["model.layers.0.self_attn"],
         )
         assembly = split(model, [ids])
-        found = told(assembly)
+        found = precision_of(assembly)
         name = "model.layers.0/add#0"
         exact = lost_by_torch(x, u, torch.bfloat16)
         assert found.formats["bfloat16"].absorbed_updates[name] == pytest.approx(exact, abs=1e-12)
@@ -212,7 +218,7 @@ class TestRemedy:
     def test_the_scaled_model_runs_in_float16_and_says_the_same(self) -> None:
         """Everything written times the factor: twice its largest value fits, the output stays."""
         model, x = large_stream.build()
-        found = of(model, x).formats["float16"]
+        found = measure_model(model, x).formats["float16"]
         remedy = found.remedies["blocks"]
         assert remedy.layer == 2 and remedy.factor == 0.25 and remedy.eps_share is not None
         scaled = copy.deepcopy(model)
@@ -222,14 +228,14 @@ class TestRemedy:
                     parameter.mul_(remedy.factor)
             assert not copy.deepcopy(model).half()(x.half()).isfinite().all()
             torch.testing.assert_close(scaled(remedy.factor * x), model(x), rtol=2e-4, atol=2e-4)
-            again = of(scaled, remedy.factor * x)
+            again = measure_model(scaled, remedy.factor * x)
             assert scaled.half()((remedy.factor * x).half()).isfinite().all()
         fitted = again.formats["float16"].headroom
         assert fitted is not None and 2 <= fitted < 4
 
     def test_with_epsilon_times_its_square_nothing_changes(self) -> None:
         model, x = large_stream.build()
-        factor = of(model, x).formats["float16"].remedies["blocks"].factor
+        factor = measure_model(model, x).formats["float16"].remedies["blocks"].factor
         assert factor is not None
         scaled = copy.deepcopy(model)
         with torch.no_grad():
@@ -243,7 +249,7 @@ class TestRemedy:
 
     def test_the_share_of_epsilon_is_what_the_scaled_model_shows(self) -> None:
         model, x = large_stream.build()
-        remedy = of(model, x).formats["float16"].remedies["blocks"]
+        remedy = measure_model(model, x).formats["float16"].remedies["blocks"]
         with torch.no_grad():
             for block in model.blocks:
                 for parameter in block.fc.parameters():
@@ -266,7 +272,7 @@ class TestRemedy:
 
         torch.manual_seed(0)
         model = nn.Sequential(Block(1.0), Block(1.0), Block(1e5), Block(1.0))
-        (remedy,) = of(model, torch.randn(1, 4, 8)).formats["float16"].remedies.values()
+        (remedy,) = measure_model(model, torch.randn(1, 4, 8)).formats["float16"].remedies.values()
         assert remedy.layer == 2 and remedy.factor is None and remedy.eps_share is None
 
     @given(st.floats(1e-3, 1e30))
@@ -280,7 +286,7 @@ class TestRemedy:
 class TestWhatOverflowedInTheRun:
     def test_has_no_headroom_in_its_own_format_and_tells_nothing_of_others(self) -> None:
         model, x = large_stream.build()
-        found = of(model.half(), x.half()).formats
+        found = measure_model(model.half(), x.half()).formats
         assert found["float16"].headroom == 0
         assert found["float16"].headroom_site == "blocks.2/add#0"
         assert found["float16"].remedies["blocks"].factor is None
@@ -290,7 +296,7 @@ class TestWhatOverflowedInTheRun:
 
     def test_squares_of_a_finite_input(self) -> None:
         model, x = half_square.build()
-        found = of(model, x)
+        found = measure_model(model, x)
         assert found.formats["float16"].square_headroom == 0
         assert found.square_formats["blocks.2.ln1"] == "float16"
         assert found.max_square["blocks.2.ln1"] == float("inf")
@@ -302,7 +308,7 @@ class TestLostParameters:
         model = llama(rms_norm_eps=1e-8)
         with torch.no_grad():
             model.model.norm.weight[3] = 500.0
-        found = of(model, input_ids=IDS).formats
+        found = measure_model(model, input_ids=IDS).formats
         assert (
             len(found["float16"].underflowing_epsilons)
             == 5

@@ -12,7 +12,7 @@ from normdiag.inputs.batch import Batch
 from normdiag.measure.passes.forward import RowSampling, run_forward
 from normdiag.measure.passes.site_observer import MeasuredQuantities
 from tests.measure.forwards import accumulate_forward, accumulate_passes, measure_sites, only_norm
-from tests.measure.test_kinds import KINDS, Kind, spread
+from tests.measure.test_kinds import KINDS, Kind, spread_parameters
 
 
 def singular_values(module: nn.Module, x: torch.Tensor) -> np.ndarray:
@@ -56,7 +56,10 @@ def check_jacobian(jacobian: NormJacobian, values: list[np.ndarray], removed: in
 
 def measure_kind(kind: Kind) -> tuple[nn.Module, torch.Tensor, NormJacobian | None]:
     torch.manual_seed(0)
-    module, x = spread(kind.make()).double(), torch.randn(kind.shape, dtype=torch.float64) + 0.5
+    module, x = (
+        spread_parameters(kind.make()).double(),
+        torch.randn(kind.shape, dtype=torch.float64) + 0.5,
+    )
     assembly, measurements = measure_sites(module, x)
     (norm,) = assembly.sites.architecture.norms
     return module, x, measurements.norms[norm.id].jacobian
@@ -93,7 +96,7 @@ def test_of_groups(name: str) -> None:
 def test_of_groups_whose_gains_are_alike(flatten: tuple[int, ...]) -> None:
     """One spectrum serves for all groups with one gain."""
     torch.manual_seed(1)
-    module = spread(nn.GroupNorm(3, 6)).double()
+    module = spread_parameters(nn.GroupNorm(3, 6)).double()
     with torch.no_grad():
         for g in flatten:
             module.weight[2 * g : 2 * g + 2] = 0.5 * (g + 1)
@@ -108,7 +111,7 @@ def test_of_groups_whose_gains_are_alike(flatten: tuple[int, ...]) -> None:
 def test_of_groups_at_several_lengths() -> None:
     """Two passes whose inputs have different numbers of positions."""
     torch.manual_seed(0)
-    module = spread(nn.GroupNorm(2, 4)).double()
+    module = spread_parameters(nn.GroupNorm(2, 4)).double()
     inputs = [torch.randn(1, 4, n, dtype=torch.float64) for n in (3, 5)]
     passes = [
         run_forward(module, Batch(args=(x,), rows=(0,)), MeasuredQuantities(), RowSampling(None))
@@ -153,7 +156,10 @@ def test_what_has_another_form_is_left_out(name: str) -> None:
 
 def test_sampled_tokens_are_those_of_the_seed() -> None:
     torch.manual_seed(0)
-    module, x = spread(nn.LayerNorm(6)).double(), torch.randn(1, 9, 6, dtype=torch.float64)
+    module, x = (
+        spread_parameters(nn.LayerNorm(6)).double(),
+        torch.randn(1, 9, 6, dtype=torch.float64),
+    )
     _, sample = only_norm(accumulate_forward(module, x, tokens=4))
     torch.testing.assert_close(sample.input_rows, x[0, sample.rows], rtol=0, atol=0)
     assert sample.rows.numel() == 4

@@ -13,12 +13,14 @@ from torch import nn
 from normdiag.measure.sites.replay import apply_norm, relative_error, replay_add, replay_norm
 from normdiag.structure.algebraic_forms import DetectedNorm
 from tests.measure.forwards import accumulate_forward, only_norm
-from tests.measure.test_kinds import KINDS, spread
+from tests.measure.test_kinds import KINDS, spread_parameters
 
 
 def tampered_error(name: str, tamper: Callable[[DetectedNorm], None]) -> float:
     torch.manual_seed(0)
-    assembly = accumulate_forward(spread(KINDS[name].make()), torch.randn(KINDS[name].shape) + 0.5)
+    assembly = accumulate_forward(
+        spread_parameters(KINDS[name].make()), torch.randn(KINDS[name].shape) + 0.5
+    )
     norm, sample = only_norm(assembly)
     honest = replay_norm(norm, [sample], assembly.learned_values)
     assert honest is not None
@@ -124,7 +126,7 @@ class TestOnTokensOfAStream:
 
     def test_a_batch_norm_is_a_fixed_map_of_channels(self) -> None:
         torch.manual_seed(0)
-        module = spread(nn.BatchNorm1d(6))
+        module = spread_parameters(nn.BatchNorm1d(6))
         assembly = accumulate_forward(module, torch.randn(4, 6, 5))
         tokens = torch.randn(9, 6)
         replayed = apply_norm(only_norm(assembly)[0], tokens, assembly.learned_values)
@@ -132,7 +134,7 @@ class TestOnTokensOfAStream:
         torch.testing.assert_close(replayed.float(), module(tokens), rtol=1e-5, atol=1e-5)
 
     def test_a_norm_over_more_than_a_token_cannot_be_applied(self) -> None:
-        assembly = accumulate_forward(spread(nn.GroupNorm(1, 6)), torch.randn(2, 6, 5))
+        assembly = accumulate_forward(spread_parameters(nn.GroupNorm(1, 6)), torch.randn(2, 6, 5))
         replayed = apply_norm(only_norm(assembly)[0], torch.randn(9, 6), assembly.learned_values)
         assert replayed is None
 

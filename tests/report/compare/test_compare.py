@@ -50,7 +50,7 @@ def at(id: str, **fields: Any) -> Callable[[Any], Any]:
     return lambda each: replace(each, **fields) if each.id == id else each
 
 
-def told(a: Report, b: Report) -> list[tuple[str, str, tuple[str, ...]]]:
+def describe_comparison(a: Report, b: Report) -> list[tuple[str, str, tuple[str, ...]]]:
     return [(d.kind, d.severity, d.a or d.b) for d in compare_reports(a, b).differences]
 
 
@@ -104,18 +104,18 @@ STRUCTURE = [
 
 @pytest.mark.parametrize(("change", "expected"), STRUCTURE)
 def test_structure_and_parameters(change: Callable[[Report], Report], expected: Any) -> None:
-    assert told(llama(), change(llama())) == [expected]
-    back = told(change(llama()), llama())
+    assert describe_comparison(llama(), change(llama())) == [expected]
+    back = describe_comparison(change(llama()), llama())
     assert back == [expected]
 
 
 def test_a_scale_of_one_is_none_and_a_gain_of_ones_is_none() -> None:
     one = Scale(kind="constant", value=1.0)
     scaled = with_adds(llama(), lambda each: replace(each, branch_scale=one))
-    assert told(llama(), scaled) == []
+    assert describe_comparison(llama(), scaled) == []
     ones = Gain(rms=1.0, min_abs=1.0, max_abs=1.0, zeros=0, nonfinite=0, mean=1.0)
     plain = with_norms(llama(), at(FIRST, gain=None))
-    assert told(plain, with_norms(llama(), at(FIRST, gain=ones))) == []
+    assert describe_comparison(plain, with_norms(llama(), at(FIRST, gain=ones))) == []
 
 
 GAINS = [
@@ -130,7 +130,9 @@ GAINS = [
 
 @pytest.mark.parametrize(("gain", "kind"), GAINS)
 def test_in_what_way_a_gain_differs(gain: Gain, kind: str | None) -> None:
-    found = [each[0] for each in told(llama(), with_norms(llama(), at(FIRST, gain=gain)))]
+    found = [
+        each[0] for each in describe_comparison(llama(), with_norms(llama(), at(FIRST, gain=gain)))
+    ]
     assert found == ([] if kind is None else [kind])
 
 
@@ -143,7 +145,7 @@ def test_a_gain_that_is_not_finite_is_told_as_such() -> None:
 def test_what_half_precision_rounds_is_no_difference() -> None:
     gain = replace(GAIN, rms=GAIN.rms * (1 + 3e-4))
     cast = with_norms(llama(), at(FIRST, gain=gain))
-    assert [each[0] for each in told(llama(), cast)] == ["gain"]
+    assert [each[0] for each in describe_comparison(llama(), cast)] == ["gain"]
     half = replace(cast, subject=replace(cast.subject, dtype="float16"))
     comparison = compare_reports(llama(), half)
     assert comparison.differences == ()
@@ -165,7 +167,11 @@ def test_causes_come_in_the_order_of_the_forward() -> None:
     other = with_norms(llama(), at(late, eps=1e-6))
     other = with_norms(other, at(early, gain=replace(GAIN, max_abs=3.0)))
     other = with_norms(other, at("model.norm", kind="layernorm"))
-    assert [each[2][0] for each in told(llama(), other)] == [early, late, "model.norm"]
+    assert [each[2][0] for each in describe_comparison(llama(), other)] == [
+        early,
+        late,
+        "model.norm",
+    ]
     assert compare_reports(llama(), other).headline.startswith(f"the gain differs at {early}")
     assert "(and 2 more differences)" in compare_reports(llama(), other).headline
 
@@ -253,7 +259,7 @@ class TestLayers:
         assert messages[1] == "each layer of model.layers has 2 residual adds in A and 1 in B"
 
     def test_other_models(self) -> None:
-        kinds = {kind for kind, *_ in told(reports.llama(3), reports.bert())}
+        kinds = {kind for kind, *_ in describe_comparison(reports.llama(3), reports.bert())}
         assert kinds >= {"width", "placement", "norm", "epsilon", "missing-norm"}
 
     def test_a_stack_that_one_alone_has(self) -> None:
@@ -263,8 +269,8 @@ class TestLayers:
             one,
             architecture=replace(one.architecture, stacks=(stack, replace(stack, id="vision"))),
         )
-        assert ("stacks", "error", ("vision",)) in told(one, more)
-        assert ("stacks", "error", ("vision",)) in told(more, one)
+        assert ("stacks", "error", ("vision",)) in describe_comparison(one, more)
+        assert ("stacks", "error", ("vision",)) in describe_comparison(more, one)
 
 
 class TestMovedLayers:
@@ -389,4 +395,4 @@ def test_a_norm_of_no_stack_is_paired_by_its_name() -> None:
         norms = (*report.architecture.norms, lone)
         return replace(report, architecture=replace(report.architecture, norms=norms))
 
-    assert told(more(1e-5), more(1e-6)) == [("epsilon", "error", ("pooler.norm",))]
+    assert describe_comparison(more(1e-5), more(1e-6)) == [("epsilon", "error", ("pooler.norm",))]

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from normdiag.evidence.subject import Loading, OmittedSetting
-from tests.rules.builders import evidence, found, judged, one
+from tests.rules.builders import evidence, judge_rule, one, run_rule
 
 LOST = OmittedSetting(
     setting="use_parallel_residual",
@@ -13,7 +13,7 @@ LOST = OmittedSetting(
 
 
 def test_a_whole_configuration_is_silent() -> None:
-    assert found(evidence(subject={"loading": Loading(defaulted=())}), "ND004") == ()
+    assert run_rule(evidence(subject={"loading": Loading(defaulted=())}), "ND004") == ()
 
 
 def test_what_was_taken_and_what_else_there_is() -> None:
@@ -28,13 +28,13 @@ def test_what_was_taken_and_what_else_there_is() -> None:
 
 def test_each_setting_is_told_apart() -> None:
     both = Loading(defaulted=(LOST, LOST))
-    assert len(found(evidence(subject={"loading": both}), "ND004")) == 2
+    assert len(run_rule(evidence(subject={"loading": both}), "ND004")) == 2
 
 
 def test_without_a_search_for_defaults_it_is_skipped() -> None:
-    (skip,) = judged(evidence(), "ND004").skipped
+    (skip,) = judge_rule(evidence(), "ND004").skipped
     assert "add 'defaults' to --measure" in skip.why
 
 
 def test_without_a_checkpoint_nothing_was_left_out() -> None:
-    assert judged(evidence(subject={"mode": "random-init"}), "ND004").skipped
+    assert judge_rule(evidence(subject={"mode": "random-init"}), "ND004").skipped

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
-from tests.rules.builders import evidence, found, judged, one, stack
+from tests.rules.builders import evidence, judge_rule, one, run_rule, stack
 
 WHOLE = {"stacks": (stack(),)}
 
@@ -11,7 +11,7 @@ def addition(module: str, why: str = "neither operand is upstream of the other")
 
 
 def test_a_whole_trace_is_silent() -> None:
-    assert found(evidence(**WHOLE), "ND001") == ()
+    assert run_rule(evidence(**WHOLE), "ND001") == ()
 
 
 def test_an_unexplained_addition_is_a_warning_with_its_line() -> None:
@@ -35,7 +35,7 @@ def test_unattached_norms_and_what_was_skipped_are_information() -> None:
         unexplained_norms=("pooler.norm",),
         skipped=(SkippedMeasurement(what="jacobians", why="an opaque kernel"),),
     )
-    norms, skipped = found(evidence(coverage=coverage, **WHOLE), "ND001")
+    norms, skipped = run_rule(evidence(coverage=coverage, **WHOLE), "ND001")
     assert norms.severity == skipped.severity == "info"
     assert norms.ids == ("pooler.norm",)
     assert "jacobians (an opaque kernel)" in skipped.message
@@ -47,6 +47,6 @@ def test_no_stack_at_all_is_said() -> None:
 
 
 def test_without_a_forward_nothing_is_claimed() -> None:
-    judgement = judged(evidence(subject={"mode": "weights-only"}), "ND001")
+    judgement = judge_rule(evidence(subject={"mode": "weights-only"}), "ND001")
     assert judgement.findings == () == judgement.passed
     assert "--weights-only" in judgement.skipped[0].why

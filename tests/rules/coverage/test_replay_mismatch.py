@@ -7,9 +7,9 @@ import pytest
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import Closure
-from tests.rules.builders import adds, evidence, found, norms, one, stack
+from tests.rules.builders import evidence, make_adds, norms, one, run_rule, stack
 
-BUILT = {"norms": norms(), "adds": adds(), "stacks": (stack(),)}
+BUILT = {"norms": norms(), "adds": make_adds(), "stacks": (stack(),)}
 NAN = FirstNonFinite(
     operation="mul",
     module="layers.3",
@@ -23,7 +23,7 @@ NAN = FirstNonFinite(
 )
 
 
-def replayed(errors: dict[str, float], closure: float = 0.0, **given):
+def make_replay(errors: dict[str, float], closure: float = 0.0, **given):
     return evidence(
         **BUILT,
         replay={site: Replay(max_rel_error=error) for site, error in errors.items()},
@@ -33,12 +33,14 @@ def replayed(errors: dict[str, float], closure: float = 0.0, **given):
 
 
 def test_rounding_is_silent() -> None:
-    assert found(replayed({"layers.3.norm": 1e-6, "layers.4/add#0": 9e-5}, 1e-6), "ND002") == ()
+    assert (
+        run_rule(make_replay({"layers.3.norm": 1e-6, "layers.4/add#0": 9e-5}, 1e-6), "ND002") == ()
+    )
 
 
 def test_sites_that_do_not_replay_become_one_finding_worst_first() -> None:
     finding = one(
-        replayed({"layers.3.norm": 1e-3, "layers.4.norm": 0.5, "layers.5/add#0": 1e-2}), "ND002"
+        make_replay({"layers.3.norm": 1e-3, "layers.4.norm": 0.5, "layers.5/add#0": 1e-2}), "ND002"
     )
     assert finding.ids == ("layers.4.norm", "layers.5/add#0", "layers.3.norm")
     assert (finding.severity, finding.value, finding.threshold) == ("warning", 0.5, 1e-4)
@@ -47,12 +49,12 @@ def test_sites_that_do_not_replay_become_one_finding_worst_first() -> None:
 
 
 def test_one_site_is_named() -> None:
-    finding = one(replayed({"layers.3.norm": 1e-3}), "ND002")
+    finding = one(make_replay({"layers.3.norm": 1e-3}), "ND002")
     assert "replay differs at 1 site" in finding.message and "layers.3.norm" in finding.message
 
 
 def test_a_stack_that_does_not_close_names_the_layer() -> None:
-    finding = one(replayed({}, closure=0.25), "ND002")
+    finding = one(make_replay({}, closure=0.25), "ND002")
     assert finding.ids == ("layers",) and finding.value == 0.25
     assert "x_in + Σ u differs from x_out, largest in layer 7" in finding.message
 
@@ -71,20 +73,22 @@ def test_a_stack_that_does_not_close_names_the_layer() -> None:
 )
 def test_the_tolerance_is_that_of_the_number_format(dtype: str | None, limit: float) -> None:
     subject = {"dtype": dtype}
-    assert found(replayed({"layers.3.norm": limit * 0.9}, subject=subject), "ND002") == ()
-    finding = one(replayed({"layers.3.norm": limit * 1.1}, subject=subject), "ND002")
+    assert run_rule(make_replay({"layers.3.norm": limit * 0.9}, subject=subject), "ND002") == ()
+    finding = one(make_replay({"layers.3.norm": limit * 1.1}, subject=subject), "ND002")
     assert finding.threshold == limit
 
 
 def test_the_tolerance_can_be_set() -> None:
-    assert found(replayed({"layers.3.norm": 0.3}), "ND002", float32=0.5) == ()
+    assert run_rule(make_replay({"layers.3.norm": 0.3}), "ND002", float32=0.5) == ()
 
 
 @pytest.mark.parametrize("error", [math.nan, math.inf])
 def test_a_nan_is_the_finding_of_another_rule_where_it_was_located(error: float) -> None:
-    assert found(replayed({"layers.3.norm": error}, error, first_nonfinite=NAN), "ND002") == ()
+    assert (
+        run_rule(make_replay({"layers.3.norm": error}, error, first_nonfinite=NAN), "ND002") == ()
+    )
 
 
 @pytest.mark.parametrize("error", [math.nan, math.inf])
 def test_a_nan_that_was_not_located_is_not_passed_over(error: float) -> None:
-    assert len(found(replayed({"layers.3.norm": error}, error), "ND002")) == 2
+    assert len(run_rule(make_replay({"layers.3.norm": error}, error), "ND002")) == 2

@@ -4,23 +4,23 @@ import pytest
 
 from normdiag.evidence.subject import Loading
 from tests import factories
-from tests.rules.builders import evidence, found, judged, norms, one, stack
+from tests.rules.builders import evidence, judge_rule, norms, one, run_rule, stack
 
 FINAL = factories.norm("model.norm", "final")
 
 
-def loaded(norms=(FINAL,), stacks=(), mode: str = "run", **given):
+def make_loading(norms=(FINAL,), stacks=(), mode: str = "run", **given):
     loading = Loading(**given)
     return evidence(subject={"loading": loading, "mode": mode}, norms=norms, stacks=stacks)
 
 
 def test_a_checkpoint_that_fits_is_silent() -> None:
-    assert found(loaded(), "ND003") == ()
+    assert run_rule(make_loading(), "ND003") == ()
 
 
 def test_a_missing_gain_is_an_error_that_names_it() -> None:
     name = "model.norm.weight"
-    finding = one(loaded(missing=(name,), norm_parameters=(name,)), "ND003")
+    finding = one(make_loading(missing=(name,), norm_parameters=(name,)), "ND003")
     assert (finding.severity, finding.confidence) == ("error", "high")
     assert finding.ids == (name,) and name in finding.message
     assert "newly initialised" in finding.message and finding.value == 1.0
@@ -34,50 +34,52 @@ def test_a_missing_gain_is_an_error_that_names_it() -> None:
     ],
 )
 def test_norms_that_run_often_or_without_a_module(site: str, parameter: str) -> None:
-    seen = loaded((factories.norm(site),), missing=(parameter,), norm_parameters=(parameter,))
+    seen = make_loading((factories.norm(site),), missing=(parameter,), norm_parameters=(parameter,))
     assert one(seen, "ND003").severity == "error"
 
 
 def test_a_bias_that_is_no_norms_is_a_warning() -> None:
     bias = "classifier.bias"
-    finding = one(loaded(missing=(bias, "classifier.weight"), norm_parameters=(bias,)), "ND003")
+    finding = one(
+        make_loading(missing=(bias, "classifier.weight"), norm_parameters=(bias,)), "ND003"
+    )
     assert finding.severity == "warning" and finding.ids == (bias, "classifier.weight")
 
 
 def test_shapes_that_differ() -> None:
     name = "model.norm.weight"
-    finding = one(loaded(mismatched=(name,), norm_parameters=(name,)), "ND003")
+    finding = one(make_loading(mismatched=(name,), norm_parameters=(name,)), "ND003")
     assert finding.severity == "error" and "of another shape" in finding.message
 
 
 def test_heads_that_are_left_over_are_information() -> None:
     names = ("cls.predictions.bias", "cls.predictions.decoder.weight")
-    finding = one(loaded(unexpected=names, norm_parameters=names[:1]), "ND003")
+    finding = one(make_loading(unexpected=names, norm_parameters=names[:1]), "ND003")
     assert finding.severity == "info" and finding.ids == names
 
 
 def test_a_gain_left_over_inside_a_layer_that_ran_is_a_warning() -> None:
     inside, behind = "layers.3.q_norm.weight", "layers.4.q_norm.weight"
     names = (inside, behind)
-    warning, info = found(
-        loaded(stacks=(stack(4),), unexpected=names, norm_parameters=names), "ND003"
+    warning, info = run_rule(
+        make_loading(stacks=(stack(4),), unexpected=names, norm_parameters=names), "ND003"
     )
     assert (warning.severity, warning.ids) == ("warning", (inside,))
     assert (info.severity, info.ids) == ("info", (behind,))
 
 
 def test_norms_and_the_rest_are_told_apart() -> None:
-    seen = loaded(
+    seen = make_loading(
         norms(2),
         missing=("layers.0.norm.weight", "layers.1.norm.weight", "head.weight"),
         norm_parameters=("layers.0.norm.weight", "layers.1.norm.weight"),
     )
-    error, warning = found(seen, "ND003")
+    error, warning = run_rule(seen, "ND003")
     assert error.value == 2.0 and len(error.ids) == 2
     assert warning.ids == ("head.weight",)
 
 
 @pytest.mark.parametrize("mode", ["random-init", "structure-only"])
 def test_without_a_checkpoint_it_is_skipped(mode: str) -> None:
-    judgement = judged(loaded(mode=mode), "ND003")
+    judgement = judge_rule(make_loading(mode=mode), "ND003")
     assert judgement.passed == () and len(judgement.skipped) == 1

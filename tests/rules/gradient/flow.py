@@ -6,12 +6,12 @@ from typing import Any
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.gradients import Clipping, Gradients, GradientTrend, Loss
-from tests.rules.builders import STACK, adds, evidence, stack
+from tests.rules.builders import STACK, evidence, make_adds, stack
 
 
 def gradients(**given: Any) -> Gradients:
     """Sound ones, but for what is given."""
-    stream = {add.id: 0.01 for add in adds(32)}
+    stream = {add.id: 0.01 for add in make_adds(32)}
     sound = {
         "loss": Loss(kind="causal-lm", value=2.5, tokens=63),
         "stream": stream,
@@ -26,7 +26,7 @@ def gradients(**given: Any) -> Gradients:
 
 
 def flowing(**given: Any) -> Evidence:
-    return evidence(stacks=(stack(32),), adds=adds(32), gradients=gradients(**given))
+    return evidence(stacks=(stack(32),), adds=make_adds(32), gradients=gradients(**given))
 
 
 def trend(rate: float, total: float, error: float | None = 0.002) -> Evidence:

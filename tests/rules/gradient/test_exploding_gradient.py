@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from normdiag.evidence.gradients import Loss
-from tests.rules.builders import STACK, found, one
+from tests.rules.builders import STACK, one, run_rule
 from tests.rules.gradient.flow import flowing, gradients, trend
 
 
@@ -30,7 +30,7 @@ def test_a_gradient_that_grows() -> None:
     ],
 )
 def test_what_is_not_this_defect_is_silent(rate: float, total: float, error: float) -> None:
-    assert found(trend(rate, total, error), "ND602") == ()
+    assert run_rule(trend(rate, total, error), "ND602") == ()
 
 
 def test_a_gradient_that_is_not_finite_where_the_loss_is() -> None:
@@ -44,10 +44,10 @@ def test_a_gradient_that_is_not_finite_where_the_loss_is() -> None:
 def test_a_loss_that_is_not_finite_says_nothing_of_gradients() -> None:
     stream = dict.fromkeys(gradients().stream, math.nan)
     loss = Loss(kind="causal-lm", value=math.nan, tokens=63)
-    assert found(flowing(stream=stream, trends={}, loss=loss), "ND602") == ()
+    assert run_rule(flowing(stream=stream, trends={}, loss=loss), "ND602") == ()
 
 
 def test_the_thresholds_can_be_set() -> None:
     seen = trend(0.9176, 0.079, 0.005)
     assert one(seen, "ND602", rate=1.05, total=12).value == pytest.approx(1 / 0.9176)
-    assert found(replace(trend(0.5, 1e-4)), "ND602", rate=2.1) == ()
+    assert run_rule(replace(trend(0.5, 1e-4)), "ND602", rate=2.1) == ()

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from tests.rules.builders import STACK, evidence, found, judged, one
+from tests.rules.builders import STACK, evidence, judge_rule, one, run_rule
 from tests.rules.gradient.flow import flowing, trend
 
 
@@ -28,7 +28,7 @@ def test_a_gradient_that_shrinks() -> None:
     ],
 )
 def test_what_is_not_this_defect_is_silent(rate: float, total: float, error: float) -> None:
-    assert found(trend(rate, total, error), "ND601") == ()
+    assert run_rule(trend(rate, total, error), "ND601") == ()
 
 
 def test_two_adds_tell_a_rate_without_an_error() -> None:
@@ -41,10 +41,10 @@ def test_no_gradient_at_all_in_the_first_layer() -> None:
 
 
 def test_without_gradients_it_says_why_it_was_skipped() -> None:
-    judgement = judged(evidence(stacks=flowing().architecture.stacks), "ND601")
+    judgement = judge_rule(evidence(stacks=flowing().architecture.stacks), "ND601")
     assert "gradients" in judgement.skipped[0].why
 
 
 def test_the_thresholds_can_be_set() -> None:
-    assert found(trend(1.4, 4000.0), "ND601", rate=1.5) == ()
-    assert found(trend(1.4, 4000.0), "ND601", total=5000) == ()
+    assert run_rule(trend(1.4, 4000.0), "ND601", rate=1.5) == ()
+    assert run_rule(trend(1.4, 4000.0), "ND601", total=5000) == ()

@@ -6,7 +6,7 @@ import pytest
 
 from normdiag.evidence.norm_inputs import Amplification
 from normdiag.evidence.statistics import MedianMax
-from tests.rules.builders import evidence, found, measured, norms, one
+from tests.rules.builders import evidence, make_measurement, norms, one, run_rule
 
 
 def sizes(values: dict[int, tuple[float, float]], slopes: dict[int, float] | None = None):
@@ -14,7 +14,7 @@ def sizes(values: dict[int, tuple[float, float]], slopes: dict[int, float] | Non
     made = norms(8, eps=1e-12)
     inputs = {}
     for norm in made:
-        seen, (median, largest) = measured(1e-5), values.get(norm.layer, (3.0, 3.0))
+        seen, (median, largest) = make_measurement(1e-5), values.get(norm.layer, (3.0, 3.0))
         slope = (slopes or {}).get(norm.layer, 1.0)
         inputs[norm.id] = replace(
             seen,
@@ -33,7 +33,7 @@ def sizes(values: dict[int, tuple[float, float]], slopes: dict[int, float] | Non
     ],
 )
 def test_typical_tokens_and_single_ones(pair: tuple[float, float], severity: str | None) -> None:
-    findings = found(sizes({3: pair}), "ND502")
+    findings = run_rule(sizes({3: pair}), "ND502")
     assert [finding.severity for finding in findings] == ([severity] if severity else [])
 
 

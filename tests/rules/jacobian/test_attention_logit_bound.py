@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 from normdiag.evidence.precision import LogitBound, Precision
-from tests.rules.builders import evidence, found, norms, one
+from tests.rules.builders import evidence, norms, one, run_rule
 
 
-def bounded(*bounds: float, seen: float | None = None):
+def make_bounds(*bounds: float, seen: float | None = None):
     sites = norms(len(bounds), role="qk")
     limits = {
         norm.id: LogitBound(bound=bound, k_norm="k", scale=0.25, max_observed=seen)
@@ -14,22 +14,22 @@ def bounded(*bounds: float, seen: float | None = None):
 
 
 def test_a_bound_that_is_none_is_told() -> None:
-    finding = one(bounded(9000.0, 12000.0, 25600.0), "ND504")
+    finding = one(make_bounds(9000.0, 12000.0, 25600.0), "ND504")
     assert (finding.severity, finding.value, finding.threshold) == ("info", 25600.0, 1e4)
     assert finding.ids == ("layers.2.norm", "layers.1.norm")
     assert "up to 25,600 are allowed by the gains" in finding.message
 
 
 def test_a_logit_that_was_seen_is_a_warning() -> None:
-    finding = one(bounded(25600.0, seen=10001.0), "ND504")
+    finding = one(make_bounds(25600.0, seen=10001.0), "ND504")
     assert (finding.severity, finding.value) == ("warning", 10001.0)
     assert "up to 10,001 are computed" in finding.message
 
 
 def test_a_large_bound_with_small_logits_stays_information() -> None:
-    assert one(bounded(25600.0, seen=12.0), "ND504").severity == "info"
+    assert one(make_bounds(25600.0, seen=12.0), "ND504").severity == "info"
 
 
 def test_a_bound_that_holds() -> None:
-    assert found(bounded(10000.0, seen=12.0), "ND504") == ()
-    assert found(bounded(), "ND504") == ()
+    assert run_rule(make_bounds(10000.0, seen=12.0), "ND504") == ()
+    assert run_rule(make_bounds(), "ND504") == ()

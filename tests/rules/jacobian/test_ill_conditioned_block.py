@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from normdiag.evidence.blocks import BlockJacobian, TokenBlock
 from normdiag.evidence.stream import TokenPosition
-from tests.rules.builders import adds, evidence, found, one, stack
+from tests.rules.builders import evidence, make_adds, one, run_rule, stack
 
 
 def block(kappa: float | None, span: str = "add", **given) -> BlockJacobian:
@@ -20,18 +20,18 @@ def block(kappa: float | None, span: str = "add", **given) -> BlockJacobian:
     return BlockJacobian(span=span, token=token, kappa=kappa, **{**fields, **given})
 
 
-def seen(blocks: dict[str, BlockJacobian]):
-    return evidence(adds=adds(8), stacks=(stack(8),), blocks=blocks)
+def make_evidence(blocks: dict[str, BlockJacobian]):
+    return evidence(adds=make_adds(8), stacks=(stack(8),), blocks=blocks)
 
 
 def test_what_float32_resolves_is_silent() -> None:
     ordinary = {"layers.0/add#0": block(3e5), "layers.1/add#0": block(None)}
-    assert found(seen(ordinary), "ND503") == ()
-    assert found(seen({"layers": block(1e12, "stack")}), "ND503") == ()
+    assert run_rule(make_evidence(ordinary), "ND503") == ()
+    assert run_rule(make_evidence({"layers": block(1e12, "stack")}), "ND503") == ()
 
 
 def test_a_singular_add() -> None:
-    finding = one(seen({"layers.3/add#0": block(float("inf"), sigma_min=0.0)}), "ND503")
+    finding = one(make_evidence({"layers.3/add#0": block(float("inf"), sigma_min=0.0)}), "ND503")
     assert (finding.severity, finding.confidence) == ("warning", "medium")
     assert (finding.value, finding.threshold) == (float("inf"), 2.0**19)
     assert finding.ids == ("layers.3/add#0",)
@@ -41,14 +41,14 @@ def test_a_singular_add() -> None:
 
 
 def test_a_layer_is_named_by_its_last_add() -> None:
-    finding = one(seen({"layers/layer#3": block(1e8, "layer", layer=3)}), "ND503")
+    finding = one(make_evidence({"layers/layer#3": block(1e8, "layer", layer=3)}), "ND503")
     assert finding.ids == ("layers.3/add#0",) and "of layer 3 of layers has" in finding.message
 
 
 def test_a_bound_is_called_one_and_like_blocks_fold() -> None:
     made = {f"layers.{k}/add#0": block(10.0**k, is_bound=True) for k in range(6, 8)}
-    assert "kappa at least 1.00e7" in one(seen(made), "ND503").message
-    finding = one(seen(made), "ND503", kappa=1e5)
+    assert "kappa at least 1.00e7" in one(make_evidence(made), "ND503").message
+    finding = one(make_evidence(made), "ND503", kappa=1e5)
     assert finding.ids == ("layers.7/add#0", "layers.6/add#0")
     assert "2 adds, layers 6-7 of layers; worst layers.7/add#0" in finding.message
 
@@ -62,8 +62,8 @@ def token_block(position: int, kappa: float) -> TokenBlock:
 def test_the_median_over_tokens_is_judged() -> None:
     one_of_five = tuple(token_block(k, 1e9 if k == 3 else 10.0) for k in range(5))
     accident = block(10.0, tokens=one_of_five)
-    assert found(seen({"layers.3/add#0": accident}), "ND503") == ()
+    assert run_rule(make_evidence({"layers.3/add#0": accident}), "ND503") == ()
     three_of_five = tuple(token_block(k, 1e9 if k > 1 else 10.0) for k in range(5))
-    finding = one(seen({"layers.3/add#0": block(1e9, tokens=three_of_five)}), "ND503")
+    finding = one(make_evidence({"layers.3/add#0": block(1e9, tokens=three_of_five)}), "ND503")
     assert "medians over 5 tokens; kappa 10.0 to 1.00e9" in finding.message
     assert "above the threshold at 3 of them" in finding.message

@@ -6,7 +6,7 @@ import pytest
 
 from normdiag.evidence.architecture import Gain
 from normdiag.evidence.statistics import MedianMax
-from tests.rules.builders import evidence, found, judged, measured, norms, one
+from tests.rules.builders import evidence, judge_rule, make_measurement, norms, one, run_rule
 
 DEAD = Gain(rms=0.6, min_abs=4.8e-33, max_abs=0.8, zeros=0, nonfinite=0, dead=3)
 
@@ -16,7 +16,7 @@ def kappas(values: dict[int, float | None], **given):
     made = norms(8, **given)
     inputs = {}
     for norm in made:
-        seen, kappa = measured(1e-5), values.get(norm.layer, 5.0)
+        seen, kappa = make_measurement(1e-5), values.get(norm.layer, 5.0)
         worst = None if kappa is None else MedianMax(median=kappa, max=2 * kappa)
         inputs[norm.id] = replace(seen, jacobian=replace(seen.jacobian, kappa=worst))
     return evidence(norms=made, norm_inputs=inputs)
@@ -27,7 +27,7 @@ def kappas(values: dict[int, float | None], **given):
     [(256.0, None), (257.0, "info"), (2048.0, "info"), (5951.0, "warning"), (None, None)],
 )
 def test_the_borders(kappa: float | None, severity: str | None) -> None:
-    findings = found(kappas({3: kappa}), "ND501")
+    findings = run_rule(kappas({3: kappa}), "ND501")
     assert [finding.severity for finding in findings] == ([severity] if severity else [])
 
 
@@ -40,11 +40,11 @@ def test_what_is_said() -> None:
 
 
 def test_dead_gains_are_the_finding_of_another_rule() -> None:
-    assert found(kappas({3: 7.2e8}, gain=DEAD), "ND501") == ()
+    assert run_rule(kappas({3: 7.2e8}, gain=DEAD), "ND501") == ()
 
 
 def test_without_jacobians_it_does_not_pass() -> None:
     made = norms(2)
-    bare = {norm.id: replace(measured(1e-5), jacobian=None) for norm in made}
-    (skip,) = judged(evidence(norms=made, norm_inputs=bare), "ND501").skipped
+    bare = {norm.id: replace(make_measurement(1e-5), jacobian=None) for norm in made}
+    (skip,) = judge_rule(evidence(norms=made, norm_inputs=bare), "ND501").skipped
     assert "'norm-jacobians' to --measure" in skip.why

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.builders import evidence, found, measured, norms, one
+from tests.rules.builders import evidence, make_measurement, norms, one, run_rule
 
 
 def constant(counts: dict[int, int], *, padded: dict[int, int] | None = None, **norm_fields):
     """Layer -> constant tokens of 41."""
     made = norms(8, **norm_fields)
     inputs = {
-        norm.id: measured(
+        norm.id: make_measurement(
             1e-5,
             constant=counts.get(norm.layer, 0),
             padded_constant=(padded or {}).get(norm.layer, 0),
@@ -20,7 +20,7 @@ def constant(counts: dict[int, int], *, padded: dict[int, int] | None = None, **
 
 
 def test_inputs_that_vary_are_silent() -> None:
-    assert found(constant({}), "ND302") == ()
+    assert run_rule(constant({}), "ND302") == ()
 
 
 def test_a_constant_input_is_a_warning() -> None:
@@ -38,7 +38,7 @@ def test_many_norms_are_folded_worst_first() -> None:
 
 
 def test_a_few_tokens_are_only_mentioned() -> None:
-    warning, info = found(constant({3: 5, 4: 4}), "ND302")
+    warning, info = run_rule(constant({3: 5, 4: 4}), "ND302")
     assert (warning.severity, warning.ids) == ("warning", ("layers.3.norm",))
     assert (info.severity, info.ids, info.threshold) == ("info", ("layers.4.norm",), 0.0)
 
@@ -75,7 +75,7 @@ def test_padding_without_an_epsilon_is_an_error() -> None:
 
 def test_few_groups_are_named() -> None:
     made = norms(1, kind="groupnorm", eps=1e-5)
-    seen = measured(1e-5, tokens=16, constant=3, constant_indices=(2, 3, 11))
+    seen = make_measurement(1e-5, tokens=16, constant=3, constant_indices=(2, 3, 11))
     finding = one(evidence(norms=made, norm_inputs={made[0].id: seen}), "ND302")
     assert "3 of 16 groups are constant" in finding.message
     assert finding.message.endswith("at layers.0.norm, groups 2, 3, 11")

@@ -6,14 +6,14 @@ import pytest
 
 from normdiag.evidence.stream import TokenPosition
 from tests import factories
-from tests.rules.builders import adds, evidence, found, one, stack
+from tests.rules.builders import evidence, make_adds, one, run_rule, stack
 
 
 def stream(
     largest: dict[int, tuple[float, float]], layers: int = 32, at: dict[int, int] | None = None
 ):
     """Layer -> (max |y|, median |y|), a ratio of 10 elsewhere; layer -> position, else 5."""
-    written = adds(layers)
+    written = make_adds(layers)
     measured = {
         add.id: factories.add_measurement(
             max_abs=largest.get(add.layer, (2.0, 0.2))[0],
@@ -27,7 +27,7 @@ def stream(
 
 
 def test_an_even_stream_is_silent() -> None:
-    assert found(stream({}), "ND304") == ()
+    assert run_rule(stream({}), "ND304") == ()
 
 
 def test_llama_2() -> None:
@@ -58,7 +58,7 @@ def test_llama_2() -> None:
 def test_both_conditions_of_the_definition(
     largest: float, median: float, severity: str | None
 ) -> None:
-    findings = found(stream({3: (largest, median)}), "ND304")
+    findings = run_rule(stream({3: (largest, median)}), "ND304")
     assert [finding.severity for finding in findings] == ([severity] if severity else [])
 
 
@@ -77,7 +77,7 @@ def test_an_attention_sink_at_the_first_token_is_no_warning() -> None:
 
 
 def test_a_later_token_is_judged_beside_the_first_one() -> None:
-    findings = found(stream({3: (900.0, 0.2), 4: (500.0, 0.2)}, at={3: 0}), "ND304")
+    findings = run_rule(stream({3: (900.0, 0.2), 4: (500.0, 0.2)}, at={3: 0}), "ND304")
     assert [(f.severity, f.ids) for f in findings] == [
         ("warning", ("layers.4/add#0",)),
         ("info", ("layers.3/add#0",)),
@@ -99,9 +99,9 @@ def test_where_it_comes_up_is_the_first_and_not_the_worst() -> None:
 
 def test_an_infinity_is_the_finding_of_another_rule() -> None:
     for pair in ((math.inf, math.nan), (math.nan, math.nan), (500.0, math.nan), (math.inf, 0.2)):
-        assert found(stream({3: pair}), "ND304") == ()
+        assert run_rule(stream({3: pair}), "ND304") == ()
 
 
 def test_the_definition_can_be_set() -> None:
-    assert found(stream({3: (500.0, 0.2)}), "ND304", ratio=3000) == ()
+    assert run_rule(stream({3: (500.0, 0.2)}), "ND304", ratio=3000) == ()
     assert one(stream({3: (90.0, 0.01)}), "ND304", magnitude=50).severity == "warning"

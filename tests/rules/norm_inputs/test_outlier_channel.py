@@ -4,10 +4,10 @@ import pytest
 
 from normdiag.evidence.evidence import Evidence
 from tests import factories
-from tests.rules.builders import evidence, found, norms, one
+from tests.rules.builders import evidence, norms, one, run_rule
 
 
-def seen(shares: list[float | None], **given) -> Evidence:
+def make_evidence(shares: list[float | None], **given) -> Evidence:
     """One norm per layer of whose input channel 7 holds these shares."""
     made = norms(len(shares), **given)
     return evidence(
@@ -20,7 +20,7 @@ def seen(shares: list[float | None], **given) -> Evidence:
 
 
 def test_a_channel_that_is_nearly_all() -> None:
-    finding = one(seen([0.1, 0.97, 0.6]), "ND305")
+    finding = one(make_evidence([0.1, 0.97, 0.6]), "ND305")
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (0.97, 0.9)
     assert finding.ids == ("layers.1.norm", "layers.2.norm")
@@ -29,19 +29,19 @@ def test_a_channel_that_is_nearly_all() -> None:
 
 
 def test_a_channel_that_is_most_is_for_information() -> None:
-    finding = one(seen([0.56]), "ND305")
+    finding = one(make_evidence([0.56]), "ND305")
     assert (finding.severity, finding.threshold) == ("info", 0.5)
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, None])
 def test_the_usual_is_silent(share: float | None) -> None:
-    assert found(seen([share]), "ND305") == ()
+    assert run_rule(make_evidence([share]), "ND305") == ()
 
 
 def test_of_a_few_channels_one_is_large_by_chance() -> None:
-    assert found(seen([0.95], features=8), "ND305") == ()
+    assert run_rule(make_evidence([0.95], features=8), "ND305") == ()
 
 
 def test_the_thresholds_can_be_set() -> None:
-    assert found(seen([0.56]), "ND305", share=0.6) == ()
-    assert one(seen([0.56]), "ND305", dominant=0.55).severity == "warning"
+    assert run_rule(make_evidence([0.56]), "ND305", share=0.6) == ()
+    assert one(make_evidence([0.56]), "ND305", dominant=0.55).severity == "warning"

@@ -8,7 +8,7 @@ import torch
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.measure.passes.learned_values import summarise_gain
-from tests.rules.builders import evidence, measured, norms
+from tests.rules.builders import evidence, make_measurement, norms
 
 
 def with_gains(gains: dict[int, torch.Tensor], layers: int = 8, offset: float = 0.0) -> Evidence:
@@ -18,7 +18,7 @@ def with_gains(gains: dict[int, torch.Tensor], layers: int = 8, offset: float = 
         replace(norm, gain=summarise_gain(gains.get(norm.layer, torch.ones(64)).double(), offset))
         for norm in made
     )
-    return evidence(norms=made, norm_inputs={norm.id: measured(1e-5) for norm in made})
+    return evidence(norms=made, norm_inputs={norm.id: make_measurement(1e-5) for norm in made})
 
 
 def ones(**channels: float) -> torch.Tensor:

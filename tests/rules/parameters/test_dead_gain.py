@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import torch
 
-from tests.rules.builders import evidence, found, judged, measured, norms, one
+from tests.rules.builders import evidence, judge_rule, make_measurement, norms, one, run_rule
 from tests.rules.parameters.gains import ones, with_gains
 
 
 def test_sound_gains_are_silent() -> None:
-    assert found(with_gains({}), "ND201") == ()
-    assert found(with_gains({2: ones(c3=1.1e-6)}), "ND201") == ()
-    assert found(with_gains({2: torch.full((64,), 1e-20)}), "ND201") == ()
+    assert run_rule(with_gains({}), "ND201") == ()
+    assert run_rule(with_gains({2: ones(c3=1.1e-6)}), "ND201") == ()
+    assert run_rule(with_gains({2: torch.full((64,), 1e-20)}), "ND201") == ()
 
 
 def test_many_dead_channels_are_a_warning() -> None:
@@ -45,6 +45,6 @@ def test_a_norm_that_is_dead_altogether() -> None:
 
 def test_without_gains_it_does_not_pass() -> None:
     made = norms(2, gain=None)
-    seen = evidence(norms=made, norm_inputs={norm.id: measured(1e-5) for norm in made})
-    (skip,) = judged(seen, "ND201").skipped
+    seen = evidence(norms=made, norm_inputs={norm.id: make_measurement(1e-5) for norm in made})
+    (skip,) = judge_rule(seen, "ND201").skipped
     assert skip.why == "no norm has a gain"

@@ -4,20 +4,20 @@ from dataclasses import replace
 
 import pytest
 
-from tests.rules.builders import evidence, found, measured, norms, one, stack
+from tests.rules.builders import evidence, make_measurement, norms, one, run_rule, stack
 
 
 def epsilons(values: dict[int, float], layers: int = 12, role: str = "branch-input", **given):
     """Layer -> epsilon; 1e-5 elsewhere."""
     made = norms(layers, role=role, eps=1e-5, **given)
     made = tuple(replace(norm, eps=values.get(norm.layer, norm.eps)) for norm in made)
-    inputs = {norm.id: measured(1e-5) for norm in made}
+    inputs = {norm.id: make_measurement(1e-5) for norm in made}
     return evidence(norms=made, stacks=(stack(layers),), norm_inputs=inputs)
 
 
 def test_one_epsilon_everywhere_is_silent() -> None:
-    assert found(epsilons({}), "ND205") == ()
-    assert found(epsilons({5: 1.0000000656873453e-05}), "ND205") == ()
+    assert run_rule(epsilons({}), "ND205") == ()
+    assert run_rule(epsilons({5: 1.0000000656873453e-05}), "ND205") == ()
 
 
 def test_one_that_differs() -> None:
@@ -34,13 +34,13 @@ def test_a_zero_is_infinitely_far() -> None:
 
 
 def test_where_as_many_have_one_as_the_other_nobody_is_odd() -> None:
-    assert found(epsilons(dict.fromkeys(range(5), 1e-06)), "ND205") == ()
+    assert run_rule(epsilons(dict.fromkeys(range(5), 1e-06)), "ND205") == ()
     assert len(one(epsilons(dict.fromkeys(range(4), 1e-06)), "ND205").ids) == 4
 
 
 @pytest.mark.parametrize("role", ["embedding", "final", "inner", "unattached"])
 def test_other_roles_may_differ(role: str) -> None:
-    assert found(epsilons({5: 1e-12}, role=role), "ND205") == ()
+    assert run_rule(epsilons({5: 1e-12}, role=role), "ND205") == ()
 
 
 def test_roles_are_compared_each_for_itself() -> None:
@@ -48,4 +48,4 @@ def test_roles_are_compared_each_for_itself() -> None:
     made = seen.architecture.norms
     heads = tuple(replace(n, id=f"{n.id}.q", role="qk", eps=1e-6) for n in made)
     both = replace(seen, architecture=replace(seen.architecture, norms=(*made, *heads)))
-    assert found(both, "ND205") == ()
+    assert run_rule(both, "ND205") == ()

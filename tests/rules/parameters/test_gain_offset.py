@@ -6,23 +6,23 @@ import pytest
 import torch
 
 from normdiag.number_text import format_number
-from tests.rules.builders import found, one
+from tests.rules.builders import one, run_rule
 from tests.rules.parameters.gains import with_gains
 
 
-def drawn(centre: float, deviation: float = 0.1, seed: int = 0) -> torch.Tensor:
+def draw_gain(centre: float, deviation: float = 0.1, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     return centre + deviation * torch.randn(64, generator=generator, dtype=torch.float64)
 
 
 def everywhere(centre: float, layers: int = 8, **given):
-    return with_gains({k: drawn(centre, seed=k) for k in range(layers)}, layers, **given)
+    return with_gains({k: draw_gain(centre, seed=k) for k in range(layers)}, layers, **given)
 
 
 @pytest.mark.parametrize("centre", [0.3, 0.5, 1.0, 1.3])
 def test_plain_gains_are_silent(centre: float) -> None:
-    assert found(everywhere(centre), "ND204") == ()
-    assert found(everywhere(centre, offset=1.0), "ND204") == ()
+    assert run_rule(everywhere(centre), "ND204") == ()
+    assert run_rule(everywhere(centre, offset=1.0), "ND204") == ()
 
 
 @pytest.mark.parametrize("centre", [0.0, -0.5])
@@ -44,8 +44,8 @@ def test_zeros_throughout_are_w_of_a_new_model() -> None:
 
 
 def test_half_of_the_norms_prove_nothing() -> None:
-    assert found(with_gains({k: drawn(0.0, seed=k) for k in range(4)}), "ND204") == ()
-    assert one(with_gains({k: drawn(0.0, seed=k) for k in range(5)}), "ND204").value == 5 / 8
+    assert run_rule(with_gains({k: draw_gain(0.0, seed=k) for k in range(4)}), "ND204") == ()
+    assert one(with_gains({k: draw_gain(0.0, seed=k) for k in range(5)}), "ND204").value == 5 / 8
 
 
 @pytest.mark.parametrize(("offset", "confidence"), [(1.0, "medium"), (0.0, "low")])
@@ -61,7 +61,7 @@ def test_learned_gains_that_are_doubled_spread_wide() -> None:
 
 
 def test_one_large_norm_is_a_learned_one() -> None:
-    assert found(with_gains({7: drawn(6.0)}, offset=1.0), "ND204") == ()
+    assert run_rule(with_gains({7: draw_gain(6.0)}, offset=1.0), "ND204") == ()
 
 
 def zero_gains(bias_rms: float | None):

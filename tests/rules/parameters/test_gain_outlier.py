@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.builders import found, one
+from tests.rules.builders import one, run_rule
 from tests.rules.parameters.gains import ones, with_gains
 
 
@@ -11,7 +11,7 @@ from tests.rules.parameters.gains import ones, with_gains
     [(20.0, None), (21.0, "info"), (127.0, "info"), (128.0, "warning"), (-6000.0, "warning")],
 )
 def test_the_borders(largest: float, severity: str | None) -> None:
-    findings = found(with_gains({3: ones(c20=largest)}), "ND202")
+    findings = run_rule(with_gains({3: ones(c20=largest)}), "ND202")
     assert [finding.severity for finding in findings] == ([severity] if severity else [])
 
 
@@ -32,4 +32,4 @@ def test_many_layers_are_one_finding() -> None:
 def test_gains_that_are_mostly_dead_have_no_median() -> None:
     gain = 0 * ones()
     gain[0] = 1
-    assert found(with_gains({3: gain}), "ND202") == ()
+    assert run_rule(with_gains({3: gain}), "ND202") == ()

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.builders import evidence, found, norms, one
+from tests.rules.builders import evidence, norms, one, run_rule
 
 
 def reducing(axes: tuple[int, ...], shape: tuple[int, ...], layers: int = 4, **given):
@@ -20,7 +20,7 @@ def reducing(axes: tuple[int, ...], shape: tuple[int, ...], layers: int = 4, **g
     ],
 )
 def test_statistics_of_one_case_are_silent(axes, shape) -> None:
-    assert found(reducing(axes, shape), "ND105") == ()
+    assert run_rule(reducing(axes, shape), "ND105") == ()
 
 
 @pytest.mark.parametrize(

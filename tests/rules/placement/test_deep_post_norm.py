@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.builders import evidence, found, one, stack
+from tests.rules.builders import evidence, one, run_rule, stack
 
 
 def deep(layers: int, placement: str = "post", **given):
@@ -21,12 +21,12 @@ def test_deep_post_norm(layers: int) -> None:
 
 @pytest.mark.parametrize("layers", [1, 12, 24])
 def test_as_deep_as_bert_large_is_silent(layers: int) -> None:
-    assert found(deep(layers), "ND101") == ()
+    assert run_rule(deep(layers), "ND101") == ()
 
 
 @pytest.mark.parametrize("placement", ["pre", "sandwich", "branch-output", "deepnorm", "none"])
 def test_other_placements_may_be_deep(placement: str) -> None:
-    assert found(deep(200, placement), "ND101") == ()
+    assert run_rule(deep(200, placement), "ND101") == ()
 
 
 def test_the_depth_can_be_set() -> None:
@@ -41,4 +41,4 @@ def test_each_stack_is_judged_by_itself() -> None:
             stack(40, "tower", placement="post"),
         )
     )
-    assert [finding.ids for finding in found(seen, "ND101")] == [("encoder",), ("tower",)]
+    assert [finding.ids for finding in run_rule(seen, "ND101")] == [("encoder",), ("tower",)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests import factories
-from tests.rules.builders import adds, evidence, found, one, stack
+from tests.rules.builders import evidence, make_adds, one, run_rule, stack
 
 SHAPE = (2, 16, 64)
 
@@ -14,7 +14,9 @@ def ends(*norms: tuple[str, tuple[int, ...]], last: str | None = None):
     if last is not None:
         made.insert(0, factories.norm(last, "stream", stack="layers", layer=3, shape=SHAPE))
     return evidence(
-        norms=tuple(made), stacks=(stack(4),), adds=(*adds(3), adds(4, stream_norm=last)[-1])
+        norms=tuple(made),
+        stacks=(stack(4),),
+        adds=(*make_adds(3), make_adds(4, stream_norm=last)[-1]),
     )
 
 
@@ -28,7 +30,7 @@ def ends(*norms: tuple[str, tuple[int, ...]], last: str | None = None):
     ],
 )
 def test_one_norm_at_the_end_is_silent(seen) -> None:
-    assert found(seen, "ND103") == ()
+    assert run_rule(seen, "ND103") == ()
 
 
 def test_the_same_module_twice_is_a_warning() -> None:

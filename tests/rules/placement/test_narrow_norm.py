@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.rules.builders import evidence, found, norms, one
+from tests.rules.builders import evidence, norms, one, run_rule
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tests.rules.builders import evidence, found, norms, one
     ],
 )
 def test_the_share_of_directions_that_is_removed(kind: str, features: int, removed) -> None:
-    findings = found(evidence(norms=norms(3, kind=kind, features=features)), "ND106")
+    findings = run_rule(evidence(norms=norms(3, kind=kind, features=features)), "ND106")
     assert [finding.value for finding in findings] == ([] if removed is None else [removed])
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.rules.builders import evidence, found, norms, one, stack
+from tests.rules.builders import evidence, norms, one, run_rule, stack
 
 
 def axes(odd: dict[int, tuple[tuple[int, ...], int]], usual: tuple[int, ...] = (-1,), **given):
@@ -20,8 +20,8 @@ def axes(odd: dict[int, tuple[tuple[int, ...], int]], usual: tuple[int, ...] = (
 
 
 def test_the_features_are_expected() -> None:
-    assert found(axes({}), "ND107") == ()
-    assert found(axes({}, usual=(-3,)), "ND107") == ()  # channels first throughout
+    assert run_rule(axes({}), "ND107") == ()
+    assert run_rule(axes({}, usual=(-3,)), "ND107") == ()  # channels first throughout
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,4 @@ def test_all_of_them_over_the_tokens() -> None:
     "given", [{"role": "qk"}, {"role": "inner"}, {"role": "unattached"}, {"kind": "groupnorm"}]
 )
 def test_norms_inside_a_branch_and_groups_are_not_judged(given: dict) -> None:
-    assert found(axes({5: ((-2,), 16)}, **given), "ND107") == ()
+    assert run_rule(axes({5: ((-2,), 16)}, **given), "ND107") == ()

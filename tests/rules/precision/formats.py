@@ -5,12 +5,12 @@ from __future__ import annotations
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.precision import FormatHeadroom, Precision
 from normdiag.evidence.weights import StaticPass
-from tests.rules.builders import adds, evidence, norms, stack
+from tests.rules.builders import evidence, make_adds, norms, stack
 
 LARGEST = {"float16": 65504.0, "bfloat16": 3.3895313892515355e38}
 
 
-def made(
+def make_evidence(
     *, run: str = "float32", stored: str = "float32", half: dict | None = None, **given
 ) -> Evidence:
     """Eight layers, one norm and one add each; `half` are fields of the 16-bit formats."""
@@ -30,7 +30,7 @@ def made(
     return evidence(
         subject={"dtype": run},
         norms=norms(8),
-        adds=adds(8),
+        adds=make_adds(8),
         stacks=(stack(8),),
         precision=Precision(formats=formats, **given),
         weights=weights,
@@ -38,6 +38,6 @@ def made(
     )
 
 
-def at(*layers: int, value: float, kind: str = "add#0") -> dict[str, float]:
+def values_at(*layers: int, value: float, kind: str = "add#0") -> dict[str, float]:
     """The same value at the adds of some layers."""
     return {f"layers.{layer}/{kind}": value for layer in layers}

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
 from normdiag.evidence.stream import HeadInput
-from tests.rules.builders import evidence, found, judged, norms, one
+from tests.rules.builders import evidence, judge_rule, norms, one, run_rule
 
 X = Operand(name="skip", min=-3.0, max=60000.0, nonfinite=0)
 U = Operand(name="branch", min=-1.0, max=12000.0, nonfinite=0)
@@ -29,7 +29,7 @@ def first(*operands: Operand, dtype: str = "float16", eps: float = 1e-5, **given
 
 
 def test_a_finite_forward_is_silent() -> None:
-    assert found(evidence(head_input=HeadInput(rms=1.0, max_abs=4.0)), "ND705") == ()
+    assert run_rule(evidence(head_input=HeadInput(rms=1.0, max_abs=4.0)), "ND705") == ()
 
 
 def test_an_add_that_overflows_names_both_operands_and_the_exact_sum() -> None:
@@ -69,5 +69,5 @@ def test_a_sum_within_the_format_is_no_overflow() -> None:
 
 
 def test_without_values_it_is_skipped() -> None:
-    judgement = judged(evidence(norms=norms(1), subject={"mode": "structure-only"}), "ND705")
+    judgement = judge_rule(evidence(norms=norms(1), subject={"mode": "structure-only"}), "ND705")
     assert judgement.passed == () and "not run with weights" in judgement.skipped[0].why

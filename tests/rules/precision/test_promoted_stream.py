@@ -3,13 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests import factories
-from tests.rules.builders import adds, evidence, found, one, stack
+from tests.rules.builders import evidence, make_adds, one, run_rule, stack
 
 
 def formats(*dtypes: str, sizes: dict[int, float] | None = None):
     """The format of each add's sum; layer -> its largest |y|, 10 elsewhere."""
     made = tuple(
-        replace(add, dtype=dtype) for add, dtype in zip(adds(len(dtypes)), dtypes, strict=True)
+        replace(add, dtype=dtype) for add, dtype in zip(make_adds(len(dtypes)), dtypes, strict=True)
     )
     stream = {
         add.id: replace(factories.add_measurement(), max_abs=(sizes or {}).get(add.layer, 10.0))
@@ -20,8 +20,8 @@ def formats(*dtypes: str, sizes: dict[int, float] | None = None):
 
 def test_one_format_is_silent() -> None:
     for dtype in ("float16", "bfloat16", "float32"):
-        assert found(formats(*[dtype] * 4, sizes={2: 1e6}), "ND706") == ()
-    assert found(formats("float32", "float16"), "ND706") == ()
+        assert run_rule(formats(*[dtype] * 4, sizes={2: 1e6}), "ND706") == ()
+    assert run_rule(formats("float32", "float16"), "ND706") == ()
 
 
 def test_a_switch_that_fits_is_mentioned() -> None:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from normdiag.evidence.coverage import Coverage
-from tests.rules.builders import adds, evidence, found, judged, one, stack
+from tests.rules.builders import evidence, judge_rule, make_adds, one, run_rule, stack
 
 
 def test_copies_are_named_with_what_they_repeat() -> None:
     seen = evidence(
         stacks=(stack(14),),
-        adds=adds(14),
+        adds=make_adds(14),
         duplicates={"layers": ((2, 6, 10), (3, 7, 11), (4, 8, 12), (5, 9, 13))},
     )
     finding = one(seen, "ND406")
@@ -33,10 +33,10 @@ def test_many_groups_are_cut_short() -> None:
 
 def test_layers_that_differ_are_silent() -> None:
     seen = evidence(stacks=(stack(4),), duplicates={"layers": ()})
-    assert found(seen, "ND406") == ()
+    assert run_rule(seen, "ND406") == ()
 
 
 def test_without_layers_to_compare_it_is_skipped() -> None:
     streams = Coverage(measures=("stream-adds",))
-    (skip,) = judged(evidence(stacks=(stack(4),), coverage=streams), "ND406").skipped
+    (skip,) = judge_rule(evidence(stacks=(stack(4),), coverage=streams), "ND406").skipped
     assert "it was not measured" in skip.why

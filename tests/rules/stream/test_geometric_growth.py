@@ -5,7 +5,7 @@ import pytest
 from normdiag.evidence.statistics import MeanMedianMax
 from normdiag.evidence.stream import Growth
 from tests import factories
-from tests.rules.builders import adds, evidence, found, judged, one, stack
+from tests.rules.builders import evidence, judge_rule, make_adds, one, run_rule, stack
 
 UNDECIDED = {"law": "undecided", "rate": None, "rate_error": None, "confidence": 0.5}
 
@@ -20,7 +20,7 @@ def grown(layers: int = 32, placement: str = "pre", sizes: list[float] | None = 
         "total": 3000.0,
         **given,
     }
-    written = adds(layers)
+    written = make_adds(layers)
     stream = {
         add.id: factories.add_measurement(out_norm=MeanMedianMax(mean=1.0, median=size, max=1.0))
         for add, size in zip(written, sizes or [1.3**k for k in range(layers)], strict=True)
@@ -58,7 +58,7 @@ def test_a_stream_that_multiplies() -> None:
     ],
 )
 def test_what_is_not_this_defect_is_silent(healthy: dict) -> None:
-    assert found(grown(**healthy), "ND401") == ()
+    assert run_rule(grown(**healthy), "ND401") == ()
 
 
 def test_a_guess_is_called_one() -> None:
@@ -69,7 +69,7 @@ def test_a_guess_is_called_one() -> None:
 def test_a_few_massive_tokens_are_no_growth() -> None:
     """The mean over tokens is theirs; the median token hardly grows."""
     seen = grown(12, sizes=[3.4 * 1.12**k for k in range(12)], total=32.07)
-    assert found(seen, "ND401") == ()
+    assert run_rule(seen, "ND401") == ()
     assert one(grown(12, sizes=[3.4 * 1.4**k for k in range(12)], total=32.07), "ND401")
 
 
@@ -84,15 +84,15 @@ class TestTooFewAddsToTellTheLaw:
 
     def test_a_single_jump_is_no_growth_per_layer(self) -> None:
         seen = grown(8, sizes=[1.0] * 7 + [5833.0], **{**UNDECIDED, "total": 5833.0})
-        assert found(seen, "ND401") == ()
+        assert run_rule(seen, "ND401") == ()
 
     @pytest.mark.parametrize("first", [0.0, float("nan")])
     def test_a_stream_that_starts_at_nothing_is_no_growth_per_layer(self, first: float) -> None:
         seen = grown(4, sizes=[first, 1.0, 2.0, 4.0], **{**UNDECIDED, "total": 1e6})
-        assert found(seen, "ND401") == ()
+        assert run_rule(seen, "ND401") == ()
 
     def test_one_add_has_no_law(self) -> None:
-        assert found(grown(1, sizes=[1.0], **{**UNDECIDED, "total": 100.0}), "ND401") == ()
+        assert run_rule(grown(1, sizes=[1.0], **{**UNDECIDED, "total": 100.0}), "ND401") == ()
 
 
 def test_without_norms_the_advice_is_a_norm() -> None:
@@ -102,14 +102,16 @@ def test_without_norms_the_advice_is_a_norm() -> None:
 
 
 def test_the_thresholds_can_be_set() -> None:
-    assert found(grown(), "ND401", rate=1.4) == ()
-    assert found(grown(), "ND401", total=1e4) == ()
+    assert run_rule(grown(), "ND401", rate=1.4) == ()
+    assert run_rule(grown(), "ND401", total=1e4) == ()
     assert one(grown(rate=1.05, rate_error=0.001, total=5.0), "ND401", rate=1.04, total=4)
 
 
 def test_values_that_are_not_finite_have_no_law() -> None:
     seen = evidence(
-        stacks=(stack(1),), adds=adds(1), stream={"layers.0/add#0": factories.add_measurement()}
+        stacks=(stack(1),),
+        adds=make_adds(1),
+        stream={"layers.0/add#0": factories.add_measurement()},
     )
-    judgement = judged(seen, "ND401")
+    judgement = judge_rule(seen, "ND401")
     assert judgement.passed == () and "no growth law can be fitted" in judgement.skipped[0].why

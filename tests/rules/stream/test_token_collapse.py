@@ -7,13 +7,13 @@ import pytest
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.layers import LayerMeasurement
 from tests import factories
-from tests.rules.builders import adds, evidence, found, one, stack
+from tests.rules.builders import evidence, make_adds, one, run_rule, stack
 
 
-def alike(cosines: list[float | None], rank: float | None = 1.2) -> Evidence:
+def make_evidence(cosines: list[float | None], rank: float | None = 1.2) -> Evidence:
     """One add per layer with these mean cosines between tokens."""
     layers = len(cosines)
-    made = adds(layers)
+    made = make_adds(layers)
     last = LayerMeasurement(
         stack="layers",
         layer=layers - 1,
@@ -35,7 +35,7 @@ def alike(cosines: list[float | None], rank: float | None = 1.2) -> Evidence:
 
 
 def test_tokens_that_have_become_one() -> None:
-    finding = one(alike([0.1, 0.7, 0.995, 0.9999]), "ND405")
+    finding = one(make_evidence([0.1, 0.7, 0.995, 0.9999]), "ND405")
     assert (finding.severity, finding.confidence) == ("warning", "high")
     assert (finding.value, finding.threshold) == (0.9999, 0.99)
     assert finding.ids == ("layers.2/add#0", "layers.3/add#0")
@@ -44,7 +44,7 @@ def test_tokens_that_have_become_one() -> None:
 
 
 def test_without_a_rank_the_cosine_is_enough() -> None:
-    assert "rank" not in one(alike([0.1, 0.999], rank=None), "ND405").message
+    assert "rank" not in one(make_evidence([0.1, 0.999], rank=None), "ND405").message
 
 
 @pytest.mark.parametrize(
@@ -59,15 +59,15 @@ def test_without_a_rank_the_cosine_is_enough() -> None:
     ],
 )
 def test_tokens_that_are_apart_are_silent(cosines: list[float | None]) -> None:
-    assert found(alike(cosines), "ND405") == ()
+    assert run_rule(make_evidence(cosines), "ND405") == ()
 
 
 def test_tokens_that_are_alike_from_the_start_may_be_the_probes() -> None:
-    finding = one(alike([0.999, 0.999]), "ND405")
+    finding = one(make_evidence([0.999, 0.999]), "ND405")
     assert (finding.severity, finding.confidence) == ("info", "medium")
     assert "; from the first add on" in finding.message
 
 
 def test_the_threshold_can_be_set() -> None:
-    assert found(alike([0.1, 0.995]), "ND405", token_cosine=0.999) == ()
-    assert one(alike([0.1, 0.95]), "ND405", token_cosine=0.9).value == 0.95
+    assert run_rule(make_evidence([0.1, 0.995]), "ND405", token_cosine=0.999) == ()
+    assert one(make_evidence([0.1, 0.95]), "ND405", token_cosine=0.9).value == 0.95

@@ -17,7 +17,7 @@ import transformers
 from torch import nn
 from transformers import CONFIG_MAPPING, PreTrainedConfig
 
-from tests.structure.families.inputs import built
+from tests.structure.families.inputs import build_inputs
 from tests.structure.families.tiny import shrunk
 
 _HERE = Path(__file__).parent
@@ -44,11 +44,11 @@ class Family:
         """The model in eval mode with seeded weights, and what its forward takes."""
         torch.manual_seed(0)
         config = self._config()
-        with _absent(self.without):
+        with _missing_losses(self.without):
             model = self._class(config)(config)
         for path, attribute in self.unset.items():
             model.get_submodule(path).register_forward_hook(_setting(attribute))
-        return model.float().eval(), built(self.inputs)
+        return model.float().eval(), build_inputs(self.inputs)
 
     def _config(self) -> PreTrainedConfig:
         if self.config is not None:
@@ -83,11 +83,11 @@ class _NoLoss(nn.Module):
 
 
 @contextmanager
-def _absent(losses: tuple[str, ...]) -> Iterator[None]:
+def _missing_losses(losses: tuple[str, ...]) -> Iterator[None]:
     if not losses:
         yield
         return
-    with mock.patch(losses[0], _NoLoss), _absent(losses[1:]):
+    with mock.patch(losses[0], _NoLoss), _missing_losses(losses[1:]):
         yield
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 
-def built(description: dict[str, Any]) -> dict[str, Any]:
+def build_inputs(description: dict[str, Any]) -> dict[str, Any]:
     """The keyword arguments of the forward, the same at every call."""
     draws = torch.Generator().manual_seed(0)
     return {name: _value(given, draws) for name, given in description.items()}
