@@ -71,8 +71,7 @@ def additive_growth() -> Outcome:
         rows,
         "The variance lies on a straight line and the exponent of the norm is near 1/2. q need "
         "not be one number: as tokens become alike, averaging over them takes less away, and the "
-        "later layers of the third model write more than the first, which can make a power law "
-        "fit best.",
+        "later layers of the third model write more than the first.",
     )
 
 
