@@ -63,6 +63,41 @@ class LawFit:
     """Bounded: the share of the limit's square, less the start's, at the last add."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Writes:
+    """The increments of v, and their likelihood under a law."""
+
+    y: Numbers
+    is_used: npt.NDArray[np.bool_]
+
+    @property
+    def squares(self) -> Numbers:
+        """v, (n,)."""
+        values: Numbers = np.exp(2 * (self.y - self.y[0]))
+        return values
+
+    @property
+    def data(self) -> int:
+        return int(self.is_used.sum())
+
+    @property
+    def depth(self) -> Numbers:
+        return np.arange(1.0, len(self.y))
+
+    def compute_likelihood(
+        self, shapes: Numbers, scale: Numbers | None = None
+    ) -> tuple[Numbers, Numbers, Numbers]:
+        """Scale, its standard error and log L of increments = scale * shape, (k,) each."""
+        used, m = shapes[:, self.is_used], self.data
+        ratios = np.diff(self.squares)[self.is_used] / used
+        scale = ratios.mean(1) if scale is None else scale
+        spread = np.sqrt(np.mean((ratios - scale[:, None]) ** 2, axis=1))
+        spread = np.maximum(spread, NOISE * np.abs(scale))
+        to_log_norm = float(np.log(2 * self.squares[1:][self.is_used]).sum())
+        log_l = -m * np.log(spread) - np.log(np.abs(used)).sum(1) - m / 2 + to_log_norm
+        return scale, spread / math.sqrt(m - 1) * (1 + _STUDENT / (m - 1)), log_l
+
+
 def fit_writes(y: Numbers, is_used: npt.NDArray[np.bool_]) -> list[LawFit]:
     """Fit every law to the increments of the squared norm.
 
@@ -70,59 +105,44 @@ def fit_writes(y: Numbers, is_used: npt.NDArray[np.bool_]) -> list[LawFit]:
         y: log norms, (n,).
         is_used: which increments count, (n-1,): leaps are left out.
     """
-    v = np.exp(2 * (y - y[0]))
-    increments = np.diff(v)[is_used]
-    depth = np.arange(1.0, len(y))
-    to_log_norm = float(np.log(2 * v[1:][is_used]).sum())
-    m = len(increments)
-
-    def likelihood(shapes: Numbers, scale: Numbers | None) -> tuple[Numbers, Numbers, Numbers]:
-        """Scale, its standard deviation and log L of increments = scale * shape, (k,) each."""
-        used = shapes[:, is_used]
-        ratios = increments / used
-        scale = ratios.mean(1) if scale is None else scale
-        spread = np.sqrt(np.mean((ratios - scale[:, None]) ** 2, axis=1))
-        spread = np.maximum(spread, NOISE * np.abs(scale))
-        log_l = -m * np.log(spread) - np.log(np.abs(used)).sum(1) - m / 2 + to_log_norm
-        return scale, spread, log_l
-
-    widened = 1 + _STUDENT / (m - 1)
-    fits = []
-    scale, spread, log_l = likelihood(np.ones((1, len(depth))), None)
-    rate, error = float(scale[0]), float(spread[0]) / math.sqrt(m - 1) * widened
+    writes, depth = _Writes(y, is_used), np.arange(float(len(y)))
+    m, fits = writes.data, []
+    scale, error, log_l = writes.compute_likelihood(np.ones((1, len(y) - 1)))
+    rate = float(scale[0])
     if 1 + rate * depth[-1] > 0:
-        curve = 0.5 * np.log1p(rate * np.arange(float(len(y))))
-        fits.append(_make_fit("additive", rate, error, _aicc(log_l[0], m, 2), curve, y))
-    scale, spread, log_l = likelihood(v[None, :-1], None)
+        curve = 0.5 * np.log1p(rate * depth)
+        fits.append(_make_fit("additive", rate, float(error[0]), _aicc(log_l[0], m, 2), curve, y))
+    scale, error, log_l = writes.compute_likelihood(writes.squares[None, :-1])
     if 1 + scale[0] > 0:
         factor = math.sqrt(1 + scale[0])
-        error = float(spread[0]) / math.sqrt(m - 1) / (2 * factor) * widened
-        curve = math.log(factor) * np.arange(float(len(y)))
-        fits.append(_make_fit("geometric", factor, error, _aicc(log_l[0], m, 2), curve, y))
-    power, error, top = _maximise(
-        lambda powers: likelihood(_power_increments(powers, depth), np.ones(len(powers)))[2], POWERS
+        of_factor, curve = float(error[0]) / (2 * factor), math.log(factor) * depth
+        fits.append(_make_fit("geometric", factor, of_factor, _aicc(log_l[0], m, 2), curve, y))
+    power, of_power, top = _maximise(
+        lambda powers: writes.compute_likelihood(
+            _power_increments(powers, writes.depth), np.ones(len(powers))
+        )[2],
+        POWERS,
     )
-    curve = power * np.log1p(np.arange(float(len(y))))
-    fits.append(_make_fit("power", power, error * widened, _aicc(top, m, 2), curve, y))
-    shapes, limits = bounded_increments(len(y))
-    scale, _, log_l = likelihood(shapes, None)
+    curve = power * np.log1p(depth)
+    of_power *= 1 + _STUDENT / (m - 1)
+    fits.append(_make_fit("power", power, of_power, _aicc(top, m, 2), curve, y))
+    return [*fits, *_fit_bounded_writes(writes)]
+
+
+def _fit_bounded_writes(writes: _Writes) -> list[LawFit]:
+    """The bounded law, where increments are positive on the whole."""
+    shapes, limits = bounded_increments(len(writes.y))
+    scale, _, log_l = writes.compute_likelihood(shapes)
     log_l = np.where(scale > 0, log_l, -np.inf)
     best = int(log_l.argmax())
-    if np.isfinite(log_l[best]):
-        bounds = np.sqrt(1 + np.maximum(scale, 0) * limits)
-        part = np.concatenate([[0.0], np.cumsum(shapes[best])]) * scale[best]
-        fits.append(
-            _make_fit(
-                "bounded",
-                float(bounds[best]),
-                _interval_error(bounds, log_l),
-                _aicc(log_l[best], m, 3),
-                0.5 * np.log1p(part),
-                y,
-                float(part[-1] / (scale[best] * limits[best])),
-            )
-        )
-    return fits
+    if not np.isfinite(log_l[best]):
+        return []
+    bounds = np.sqrt(1 + np.maximum(scale, 0) * limits)
+    part = np.concatenate([[0.0], np.cumsum(shapes[best])]) * scale[best]
+    error, aicc = _interval_error(bounds, log_l), _aicc(log_l[best], writes.data, 3)
+    reached = float(part[-1] / (scale[best] * limits[best]))
+    curve = 0.5 * np.log1p(part)
+    return [_make_fit("bounded", float(bounds[best]), error, aicc, curve, writes.y, reached)]
 
 
 def fit_norms(y: Numbers) -> list[LawFit]:
