@@ -180,14 +180,7 @@ def _choose_law(
     if np.ptp(y) < math.log(KEPT):  # too little growth to tell one law from another
         is_kept = is_used.all() or np.ptp(y) < math.log(_FLAT)
         return replace(UNDECIDED, law="constant") if is_kept else UNDECIDED
-    of_writes = fit_writes(y, is_used)
-    of_norms = [] if only_writes else fit_norms(y)
-    fits = min(of_writes, of_norms or of_writes, key=lambda each: min(fit.aicc for fit in each))
-    # few adds do not tell which scatter it is: the larger error of the two holds for either
-    errors = {fit.law: fit.rate_error for fit in of_norms}
-    errors |= {f.law: max(f.rate_error, errors.get(f.law, 0.0)) for f in of_writes}
-    fits = [replace(fit, rate_error=errors[fit.law]) for fit in fits]
-    fits = sorted(fits, key=lambda fit: fit.aicc)
+    fits = sorted(_fit_scatters(y, is_used, only_writes=only_writes), key=lambda fit: fit.aicc)
     best = _prefer_additive(fits)
     weights = {fit.law: math.exp((fits[0].aicc - fit.aicc) / 2) for fit in fits}
     rivals = [fit.aicc for fit in iterate_other_fits(best, fits, _SAME_CURVE)]
@@ -203,6 +196,22 @@ def _choose_law(
         runner_up=next(fit.law for fit in fits if fit is not best),
         fits=tuple(fits),
     )
+
+
+def _fit_scatters(y: Numbers, is_used: npt.NDArray[np.bool_], *, only_writes: bool) -> list[LawFit]:
+    """The fits under the likelier scatter; where the two cannot be told apart, as with few adds,
+    with the larger one of the two errors."""
+    of_writes = fit_writes(y, is_used)
+    if only_writes:
+        return of_writes
+    both = sorted((of_writes, fit_norms(y)), key=lambda fits: min(fit.aicc for fit in fits))
+    lead = min(fit.aicc for fit in both[1]) - min(fit.aicc for fit in both[0])
+    if lead >= _LEAD_APART:
+        return both[0]
+    errors = {fit.law: fit.rate_error for fit in both[1]}
+    return [
+        replace(fit, rate_error=max(fit.rate_error, errors.get(fit.law, 0.0))) for fit in both[0]
+    ]
 
 
 def _prefer_additive(fits: list[LawFit]) -> LawFit:

@@ -61,13 +61,7 @@ def example_inputs(name, length=LENGTH):
 
 def measure(model, inputs, **settings):
     batch = Batch(inputs=inputs, rows=(0,))
-    return measure_blocks(
-        model,
-        batch,
-        lambda: None,
-        settings.pop("positions", LENGTH),
-        settings.pop("depths", (1.0,)),
-    )
+    return measure_blocks(model, batch, lambda: None, settings.pop("positions", LENGTH))
 
 
 def assert_like(block, jacobian, zeros):

@@ -66,7 +66,7 @@ def test_additive_of_24_layers(seed: int) -> None:
     ("curve", "law", "adds", "noise", "least"),
     [
         ("geometric", "geometric", 24, 0.03, 0.98),
-        ("geometric", "geometric", 24, 0.1, 0.85),
+        ("geometric", "geometric", 24, 0.1, 0.75),
         ("geometric", "geometric", 48, 0.1, 0.95),
         ("shrinking", "geometric", 24, 0.03, 0.98),
         ("additive", "additive", 12, 0.03, 0.9),

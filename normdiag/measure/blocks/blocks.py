@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from math import prod
@@ -10,7 +10,6 @@ from typing import Literal
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import _disable_current_modes
 
 from normdiag.errors import RunError
 from normdiag.evidence.architecture import Architecture, layer_id
@@ -24,7 +23,6 @@ from normdiag.measure.blocks.block_numbers import (
     estimate_disagreement,
     summarise_matrix,
     summarise_products,
-    summarise_tokens,
 )
 from normdiag.measure.blocks.copies import AddOutputs, jacobian_from_copies, run_copies
 from normdiag.measure.blocks.paths import TokenJacobian, compose_jacobians
@@ -35,11 +33,7 @@ from normdiag.measure.passes.gradient_edges import GradientEdges, record_gradien
 from normdiag.structure.stack_structure import StackStructure
 
 POSITIONS = 8
-"""Tokens of context for a causal model: the cost of a dense Jacobian grows with each."""
-WHOLE_POSITIONS = 32
-"""The same where tokens see later ones; the last token is kept."""
-DEPTHS = (0.2, 0.4, 0.6, 0.8, 1.0)
-"""The tokens, as shares of the sequence: an odd number, so that a median is one of them."""
+"""Tokens of the probe: the cost of a dense Jacobian grows with each."""
 WIDEST, MOST_WORK = 1024, 8 * 1024**3
 """Dense up to this width H, and while H^3 tokens, to which its cost is proportional, is no more.
 
@@ -56,68 +50,42 @@ class _ImpossibleError(Exception):
 
 
 def measure_blocks(
-    model: nn.Module,
-    batch: Batch,
-    advance: Callable[[], None],
-    positions: int = POSITIONS,
-    depths: Sequence[float] = DEPTHS,
+    model: nn.Module, batch: Batch, advance: Callable[[], None], positions: int = POSITIONS
 ) -> tuple[dict[str, BlockJacobian], tuple[SkippedMeasurement, ...]]:
-    """The blocks of `model` at tokens of the first `positions` of the first sequence.
+    """The blocks of `model` at the last of the first `positions` tokens of the first sequence.
 
-    Where tokens see later ones, up to `WHOLE_POSITIONS`, with the last one kept.
     Keys are ids of adds, "<stack>/layer#k" and ids of stacks. Spans that could not be measured
     are returned with the reason.
-    `advance` is called `count_spans(architecture)` times for each of `depths`.
+    `advance` is called `count_spans(architecture)` times.
     """
-    measured: dict[str, list[BlockJacobian]] = {}
-    skipped: dict[str, str] = {}
     short = truncate_batch(batch, positions)
+    start = TokenPosition(
+        sequence=batch.rows[0] if batch.rows else 0,
+        position=0 if short is batch else first_token_position(batch),
+    )
+    blocks: dict[str, BlockJacobian] = {}
+    skipped_spans: dict[str, list[str]] = {}
     try:
-        if short is not batch and _sees_later_tokens(model, short, min(depths)):
-            short = truncate_batch(batch, max(positions, WHOLE_POSITIONS), keeps_last=True)
-        start = TokenPosition(
-            sequence=batch.rows[0] if batch.rows else 0,
-            position=0 if short is batch else first_token_position(batch),
-        )
         sums = AddOutputs()
         with record_gradient_edges(model, short, sums) as edges:
             worth = short is not batch and any(_is_worth_copying(s) for s in edges.stacks)
-            for depth in depths:
-                copies = run_copies(model, short, edges, sums, depth) if worth else {}
-                for name, stack in edges.sites.stacks.items():
-                    stack_blocks = _StackBlocks(
-                        edges, name, stack, start, advance, copies.get(name, []), depth
-                    )
-                    with _disable_current_modes():  # only a forward writes in place
-                        stack_blocks.measure_all()
-                    for id, block in stack_blocks.blocks.items():
-                        measured.setdefault(id, []).append(block)
-                    skipped |= stack_blocks.skipped
+            copies = run_copies(model, short, edges, sums) if worth else {}
+            for name, stack in edges.sites.stacks.items():
+                stack_blocks = _StackBlocks(
+                    edges, name, stack, start, advance, copies.get(name, [])
+                )
+                stack_blocks.measure_all()
+                blocks |= stack_blocks.blocks
+                for span, why in stack_blocks.skipped.items():
+                    skipped_spans.setdefault(why, []).append(span)
     except RunError as error:
         return {}, (
             SkippedMeasurement(what="Jacobians of blocks", why=f"with autograd on, {error}"),
         )
-    reasons: dict[str, list[str]] = {}
-    for id, why in skipped.items():
-        if id not in measured:
-            reasons.setdefault(why, []).append(id)
-    return {id: summarise_tokens(blocks) for id, blocks in measured.items()}, tuple(
+    return blocks, tuple(
         SkippedMeasurement(what=f"Jacobians of {_join_names(names)}", why=why)
-        for why, names in reasons.items()
+        for why, names in skipped_spans.items()
     )
-
-
-def _sees_later_tokens(model: nn.Module, batch: Batch, depth: float) -> bool:
-    """Whether in some stack a token reads what comes after it."""
-    with record_gradient_edges(model, batch) as edges:
-        for stack in edges.stacks:
-            points = find_stream_points(edges, stack, depth)
-            start, end = points[0], points[-1]
-            if isinstance(start, StreamPoint) and isinstance(end, StreamPoint):
-                with _disable_current_modes():
-                    if StreamSpan(start, end).reads_later_rows():
-                        return True
-    return False
 
 
 def count_spans(architecture: Architecture) -> int:
@@ -158,8 +126,6 @@ class _StackBlocks:
     advance: Callable[[], None]
     copies: list[StreamPoint | str]
     """The points among copies of the token, where there are any."""
-    depth: float
-    """Of the token in its sequence."""
     blocks: dict[str, BlockJacobian] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     """Why, by id."""
@@ -168,7 +134,7 @@ class _StackBlocks:
     _points: list[StreamPoint | str] = field(init=False)
 
     def __post_init__(self) -> None:
-        self._points = find_stream_points(self.edges, self.stack, self.depth)
+        self._points = find_stream_points(self.edges, self.stack)
 
     def measure_all(self) -> None:
         """Adds make layers and layers make the stack, where the product is the whole."""
@@ -212,9 +178,7 @@ class _StackBlocks:
                 self.blocks[cut.id] = summarise_products(span, place)
             else:
                 path, off = held
-                self.blocks[cut.id] = summarise_matrix(
-                    path.jacobian, place, span.dtype, off, ranks=self.depth == 1.0
-                )
+                self.blocks[cut.id] = summarise_matrix(path.jacobian, place, span.dtype, off)
         except _ImpossibleError as error:
             self.skipped[cut.id] = str(error)
         except (RuntimeError, NotImplementedError) as error:  # of torch's backward
