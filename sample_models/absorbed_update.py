@@ -6,7 +6,7 @@ same writes arrive.
 
 normdiag must find
     one stack `blocks`: pre, layernorm, 6 layers, 1 norm and 1 add each, final norm `ln_f`
-    more than three quarters of all updates swallowed at all 6 adds: `absorbed-update`
+    more than three quarters of all updates absorbed (x + u = x) at all 6 adds: `absorbed-update`
 
 `build_healthy` has inputs of size 1. It must not find that.
 """
@@ -27,7 +27,7 @@ class Block(nn.Module):
         return x + self.fc(self.ln1(x))
 
 
-class SwallowedUpdate(nn.Module):
+class AbsorbedUpdate(nn.Module):
     def __init__(self, layers=6, width=64):
         super().__init__()
         self.blocks = nn.ModuleList(Block(width) for _ in range(layers))
@@ -42,7 +42,7 @@ class SwallowedUpdate(nn.Module):
 def build(size=128.0):
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        model = SwallowedUpdate().eval().bfloat16()
+        model = AbsorbedUpdate().eval().bfloat16()
         return model, (size * torch.randn(2, 16, 64)).bfloat16()
 
 

@@ -40,7 +40,7 @@ KEPT = 2.0
 LEAD = 4.0
 """One law is preferred to another where its AICc is lower by this much."""
 _LEAD_APART = 10.0
-"""The lead where a start or leaps are told apart from the law: that is a choice too."""
+"""The lead where a start or leaps were taken out: that is a choice too."""
 _FLAT = 1.25
 """Apart from leaps and behind a start, a stream keeps its size within this factor."""
 MISFIT = 0.15
