@@ -11,6 +11,9 @@ INTERRUPTED = 128 + 2
 def main() -> None:
     """Run the command line, and exit with its exit code."""
     try:
+        from normdiag.cli.lossy_stderr import tolerate_lost_messages
+
+        tolerate_lost_messages()
         from normdiag.cli.app import app
 
         app(prog_name="normdiag")

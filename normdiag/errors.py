@@ -11,6 +11,8 @@ NormdiagError            5  internal error of normdiag
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import IntEnum
 
 
@@ -66,3 +68,20 @@ class ReportError(NormdiagError):
     """A saved report cannot be read."""
 
     exit_code = ExitCode.TARGET
+
+
+@contextmanager
+def translate_foreign_errors(
+    explain: Callable[[BaseException], NormdiagError],
+) -> Iterator[None]:
+    """Turn whatever code that is not ours raises into the error that `explain` makes of it.
+
+    Models, tokenizers and factories may raise anything: SystemExit, GeneratorExit, and the panics
+    of extensions in Rust are no `Exception`. Errors of normdiag and KeyboardInterrupt pass through.
+    """
+    try:
+        yield
+    except (NormdiagError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise explain(error) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,21 +26,29 @@ if TYPE_CHECKING:
     from normdiag.evidence.evidence import Evidence
     from normdiag.measure.comparing.snapshot import Snapshot
 
+_ONE_AT_A_TIME = threading.RLock()
+"""Held for a whole run: hooks on all modules, torch's random state and fast paths, stdout and the
+settings of transformers belong to the process. A second thread waits."""
+
 
 def inspect(
     target: str | nn.Module, *, options: Options | None = None, progress: Progress | None = None
 ) -> Report:
     """Load, run, measure and judge one target."""
-    return _inspect_target(
-        target, options or Options(), progress or NoProgress(), with_tokens=False
-    )
+    with _ONE_AT_A_TIME:
+        return _inspect_target(
+            target, options or Options(), progress or NoProgress(), with_tokens=False
+        )
 
 
 def trace(
     target: str | nn.Module, *, options: Options | None = None, progress: Progress | None = None
 ) -> Report:
     """As `inspect`, with every token's numbers at every site in `Report.trace`."""
-    return _inspect_target(target, options or Options(), progress or NoProgress(), with_tokens=True)
+    with _ONE_AT_A_TIME:
+        return _inspect_target(
+            target, options or Options(), progress or NoProgress(), with_tokens=True
+        )
 
 
 def compare(
@@ -58,11 +67,12 @@ def compare(
     options, progress = options or Options(), progress or NoProgress()
     second = second or options
     a, b = _load_saved(a), _load_saved(b)
-    if isinstance(a, Report) or isinstance(b, Report):
-        return compare_reports(
-            _build_report(a, options, progress), _build_report(b, second, progress)
-        )
-    return _compare_models(a, b, options, second, progress)
+    with _ONE_AT_A_TIME:
+        if isinstance(a, Report) or isinstance(b, Report):
+            return compare_reports(
+                _build_report(a, options, progress), _build_report(b, second, progress)
+            )
+        return _compare_models(a, b, options, second, progress)
 
 
 def _load_saved(side: str | nn.Module | Report) -> str | nn.Module | Report:

@@ -1,10 +1,12 @@
 """The stack of running modules, from torch's global module hooks.
 
-Global hooks leave the model's own hook dictionaries untouched.
+Global hooks leave the model's own hook dictionaries untouched. They are called for the modules of
+every thread, and those of other threads are passed over.
 """
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import torch
@@ -34,6 +36,7 @@ class Scopes:
         self._wrapped = {id(m) for path, m in named if path.split(".")[-1] == _COMPILED}
         self._root = Frame("", 0, type(model).__name__, None)
         self._stack: list[Frame] = [self._root]
+        self._thread = threading.get_ident()
         self._handles: list[torch.utils.hooks.RemovableHandle] = []
         self.calls: dict[str, int] = {}
 
@@ -54,6 +57,8 @@ class Scopes:
         self._handles = []
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
+        if threading.get_ident() != self._thread:
+            return
         if id(module) in self._wrapped:
             self._stack.append(self.current_frame)
             return
@@ -68,5 +73,5 @@ class Scopes:
         self._stack.append(Frame(path, call, label, self.current_frame))
 
     def _leave_module(self, module: nn.Module, args: Any, output: Any) -> None:
-        if len(self._stack) > 1:
+        if threading.get_ident() == self._thread and len(self._stack) > 1:
             self._stack.pop()

@@ -78,7 +78,7 @@ def _handle_errors(command: Command) -> Command:
                 _flush_stdout()
         except typer.Exit:
             raise
-        except (Exception, KeyboardInterrupt) as error:
+        except BaseException as error:
             debug = bool(values.get("verbose")) or "NORMDIAG_DEBUG" in os.environ
             raise typer.Exit(_report_error(error, debug)) from error
 

@@ -68,7 +68,9 @@ class TargetChecker:
         except NormdiagError as error:
             failure = TargetFailure(what=error.what, hint=error.hint, exit_code=error.exit_code)
             return (SeriesEntry(target=target, failure=failure),)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # code of a target may raise SystemExit where none is called
             if self.verbose:
                 write_message("".join(traceback.format_exception(error)))
             line = "".join(traceback.format_exception_only(error)).strip()

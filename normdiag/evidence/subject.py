@@ -60,6 +60,8 @@ class Loading:
     """In both, with shapes that differ."""
     norm_parameters: tuple[str, ...] = ()
     """Those of the above that are parameters of a norm (found in the graph), or one-dimensional."""
+    unbuilt_layers: tuple[str, ...] = ()
+    """Layers that the checkpoint has beyond those that the configuration builds."""
     defaulted: tuple[OmittedSetting, ...] | None = None
     """Settings absent from config.json that decide the structure; null where not measured."""
 

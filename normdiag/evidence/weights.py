@@ -35,3 +35,5 @@ class StaticPass:
     flagged: tuple[TensorSummary, ...]
     vectors: tuple[TensorSummary, ...] = ()
     """One-dimensional tensors (gains and biases); filled for weights-only targets."""
+    empty: tuple[str, ...] = ()
+    """Names of floating tensors without elements, which `tensors` does not count."""

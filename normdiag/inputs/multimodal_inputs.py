@@ -84,7 +84,9 @@ def build_multimodal_batch(
         try:
             best = _try_modalities(model, requirements, (*accepted, modality), seed)
             failures.pop(modality.name, None)
-        except Exception as error:  # whatever the forward of a stranger's model raises
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # whatever the forward of a stranger's model raises
             failures.setdefault(modality.name, _describe_failure(error))
     notes = [
         f"no {name} input: the model rejects seeded noise ({reason})"
@@ -103,7 +105,7 @@ def _reads_modality(model: nn.Module, requirements: InputRequirements, modality:
     )
 
 
-def _describe_failure(error: Exception) -> str:
+def _describe_failure(error: BaseException) -> str:
     return error.what if isinstance(error, NormdiagError) else describe_exception(error)
 
 

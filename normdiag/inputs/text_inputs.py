@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 
-from normdiag.errors import UsageError
+from normdiag.errors import RunError, UsageError, translate_foreign_errors
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.built_in_texts import LENGTH, TEXTS
 from normdiag.inputs.input_requirements import InputRequirements
+from normdiag.loading.describe_exception import describe_exception
 from normdiag.options import InputOptions
 
 _MAX_UNKNOWN_SHARE = 0.5
@@ -43,7 +44,7 @@ def encode_built_in_texts(
     """
     tokenizer: Any = requirements.tokenizer
     settings: dict[str, Any] = {"add_special_tokens": options.special_tokens}
-    encoded = [tokenizer(text, **settings)["input_ids"] for text in TEXTS]
+    encoded = [encode_text(tokenizer, text, **settings)["input_ids"] for text in TEXTS]
     rows = requirements.embedding_rows
     largest = max(max(ids, default=0) for ids in encoded)
     if rows is not None and largest >= rows:
@@ -54,7 +55,7 @@ def encode_built_in_texts(
         return [], f"{unknown} of {total} tokens of the built-in texts are unknown to the tokenizer"
     length = min(LENGTH, requirements.max_length or LENGTH, *map(len, encoded))
     settings |= {"truncation": True, "max_length": length}
-    return [TokenSequence(dict(tokenizer(text, **settings)), text) for text in TEXTS], None
+    return [TokenSequence(encode_text(tokenizer, text, **settings), text) for text in TEXTS], None
 
 
 def encode_user_texts(
@@ -67,7 +68,7 @@ def encode_user_texts(
     limit = requirements.max_length
     sequences, truncated = [], []
     for number, text in enumerate(options.texts or ()):
-        encoding = _encode_text(requirements.tokenizer, text, options)
+        encoding = _encode_user_text(requirements.tokenizer, text, options)
         length = len(encoding["input_ids"])
         if length == 0:
             raise UsageError(f"text {number} ({text!r}) has no tokens", "give a text with words")
@@ -149,7 +150,7 @@ def find_added_special_tokens(
     for sequence in sequences:
         ids = sequence.token_ids
         if sequence.text is not None and requirements.special_ids.intersection(ids):
-            plain = tokenizer(sequence.text, add_special_tokens=False)["input_ids"]
+            plain = encode_text(tokenizer, sequence.text, add_special_tokens=False)["input_ids"]
             more = Counter(ids) - Counter(plain)
             added |= dict.fromkeys(i for i in ids if i in requirements.special_ids and more[i] > 0)
     return tuple(str(tokenizer.convert_ids_to_tokens(i)) for i in added)
@@ -169,7 +170,8 @@ def token_texts(tokenizer: Any | None, ids: tuple[int, ...]) -> tuple[str, ...]:
             return str(raw).replace("▁", " ")
         return str(tokenizer.decode([token], clean_up_tokenization_spaces=False)) or raw
 
-    return tuple(decode_token(token) for token in ids)
+    with translate_foreign_errors(_tokenizer_error):
+        return tuple(decode_token(token) for token in ids)
 
 
 def shift_right(ids: torch.Tensor, requirements: InputRequirements) -> torch.Tensor:
@@ -179,15 +181,39 @@ def shift_right(ids: torch.Tensor, requirements: InputRequirements) -> torch.Ten
     return torch.cat([torch.full_like(ids[:, :1], start), ids[:, :-1]], dim=1)
 
 
-def _encode_text(tokenizer: Any, text: str, options: InputOptions) -> dict[str, list[int]]:
+def encode_text(tokenizer: Any, text: str, **settings: Any) -> dict[str, list[int]]:
+    """What the tokenizer returns for `text`. Raises RunError for whatever it raises."""
+    with translate_foreign_errors(_tokenizer_error):
+        return dict(tokenizer(text, **settings))
+
+
+def _tokenizer_error(error: BaseException) -> RunError:
+    return RunError(
+        f"the tokenizer raised {describe_exception(error)}",
+        "its files (tokenizer.json) are damaged or do not suit these texts; token ids need no "
+        "tokenizer: move these files away and give --ids",
+    )
+
+
+def _template_error(error: BaseException) -> RunError:
+    return RunError(
+        f"the chat template raised {describe_exception(error)}",
+        "correct chat_template.jinja, or leave --chat out",
+    )
+
+
+def _encode_user_text(tokenizer: Any, text: str, options: InputOptions) -> dict[str, list[int]]:
     if not options.chat:
-        return dict(tokenizer(text, add_special_tokens=options.special_tokens))
+        return encode_text(tokenizer, text, add_special_tokens=options.special_tokens)
     if not getattr(tokenizer, "chat_template", None):
         raise UsageError(
             "chat needs a chat template, and the tokenizer has none", "leave --chat out"
         )
     turn = [{"role": "user", "content": text}]
-    return dict(tokenizer.apply_chat_template(turn, add_generation_prompt=True, return_dict=True))
+    with translate_foreign_errors(_template_error):
+        return dict(
+            tokenizer.apply_chat_template(turn, add_generation_prompt=True, return_dict=True)
+        )
 
 
 def _check_token_ids(requirements: InputRequirements, ids: Iterable[tuple[int, ...]]) -> None:

@@ -57,9 +57,9 @@ class Adapter:
             keys = adapted.load_adapter(self.folder, "default", torch_device=device)
             self._refuse_unmatched(name, keys.unexpected_keys, keys.missing_keys, tensors)
             merged: nn.Module = tuner.merge_and_unload()
-        except LoadError:
+        except (LoadError, KeyboardInterrupt):
             raise
-        except Exception as error:
+        except BaseException as error:
             raise self._misfit_error(name, describe_exception(error)) from error
         for path, parameter in merged.named_parameters():  # peft froze what it did not add
             parameter.requires_grad_(requires_grad.get(path, parameter.is_floating_point()))

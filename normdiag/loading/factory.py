@@ -140,7 +140,9 @@ def _find_attribute(reference: TargetReference) -> Any:
     """Import the module and look the factory up. Raises LoadError where either fails."""
     try:
         module = _import_module(reference)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise LoadError(
             f"{reference.module or reference.path} cannot be imported: "
             f"{describe_exception(error, with_location=True)}",
@@ -201,7 +203,9 @@ def _call_factory(reference: TargetReference, factory: Any) -> Any:
         )
     try:
         return factory()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise LoadError(
             f"{reference.target} raised {describe_exception(error, with_location=True)}",
             "call it in Python to see the traceback",

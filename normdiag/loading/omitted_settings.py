@@ -59,7 +59,9 @@ def build_on_meta(model: nn.Module, settings: Mapping[str, bool | float]) -> nn.
         with silence_libraries(NoProgress()), torch.device("meta"):
             variant: nn.Module = type(model)._from_config(config)
         return variant.eval()
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise LoadError(
             f"the model cannot be built with {dict(settings)}: {describe_exception(error)}"
         ) from error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 import transformers
 
-from normdiag.errors import LoadError, NormdiagError
+from normdiag.errors import LoadError, translate_foreign_errors
 from normdiag.evidence.subject import Loading
 from normdiag.loading.config_file import ConfigFile
 from normdiag.loading.describe_exception import describe_exception
@@ -31,6 +31,7 @@ from normdiag.loading.model_class import (
 )
 from normdiag.loading.silence_libraries import silence_libraries
 from normdiag.loading.tokenizer import load_tokenizer
+from normdiag.loading.unbuilt_layers import find_unbuilt_layers
 from normdiag.options import LoadingOptions
 from normdiag.progress import Progress
 
@@ -73,12 +74,8 @@ def load_pretrained(
         torch.manual_seed(options.seed)  # for parameters missing in the checkpoint
         choice = _choose_model(checkpoint, options)
         build = _build_from_config if is_from_config else _build_from_weights
-        try:
+        with translate_foreign_errors(lambda error: _explain_error(error, checkpoint, choice)):
             model, loading, notes = build(checkpoint, options, choice)
-        except NormdiagError:
-            raise
-        except Exception as error:
-            raise _explain_error(error, checkpoint, choice) from error
         tokenizer, unusable = _find_tokenizer(checkpoint, options)
         model = prepare_model(model, device)
     return LoadedModel(
@@ -117,17 +114,15 @@ def _choose_model(checkpoint: PretrainedFiles, options: LoadingOptions) -> Model
         refuse_checkpoint_code(settings)
     if checkpoint.gguf_file is not None:
         extra["gguf_file"] = checkpoint.gguf_file
-    try:
-        config = load_config(checkpoint.folder, settings, trust_remote_code=own_code, **extra)
-        chosen, note = choose_model_class(config, settings, own_code=own_code)
-    except NormdiagError:
-        raise
-    except Exception as error:
-        where = settings.path if settings else checkpoint.folder / (checkpoint.gguf_file or "")
-        raise LoadError(
+    where = settings.path if settings else checkpoint.folder / (checkpoint.gguf_file or "")
+    with translate_foreign_errors(
+        lambda error: LoadError(
             f"{where} describes no model: {describe_exception(error)}",
             "correct that field, or check the tensors without it: --weights-only",
-        ) from error
+        )
+    ):
+        config = load_config(checkpoint.folder, settings, trust_remote_code=own_code, **extra)
+        chosen, note = choose_model_class(config, settings, own_code=own_code)
     return ModelChoice(chosen, select_sub_config(config, chosen), dtype, note)
 
 
@@ -192,6 +187,7 @@ def _summarise_loading(
     if settings is not None and settings.quantisation_method is not None:
         notes.append(_describe_quantisation(model, settings.quantisation_method))
     loading = Loading(
+        unbuilt_layers=find_unbuilt_layers(model, unexpected),
         missing=tuple(missing),
         unexpected=tuple(unexpected),
         mismatched=tuple(sorted(shapes)),
@@ -227,7 +223,9 @@ def _no_match_error(
     )
 
 
-def _explain_error(error: Exception, checkpoint: PretrainedFiles, choice: ModelChoice) -> LoadError:
+def _explain_error(
+    error: BaseException, checkpoint: PretrainedFiles, choice: ModelChoice
+) -> LoadError:
     """Turn an exception of transformers into a LoadError with a remedy."""
     settings, name = checkpoint.settings, choice.model_class.__name__
     if settings is not None and settings.quantisation_method is not None:

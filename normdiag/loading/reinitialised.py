@@ -48,7 +48,9 @@ def reinitialise_model(model: nn.Module, seed: int) -> nn.Module:
             torch.manual_seed(seed)
             reinitialised: nn.Module = type(model)._from_config(config, dtype=dtype)
         return reinitialised.eval().to(model.device)
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise LoadError(
             f"the model cannot be built from its configuration: {describe_exception(error)}"
         ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -36,16 +37,26 @@ def _iterate_safetensors(
     weights: WeightFiles, resident: Mapping[str, torch.Tensor]
 ) -> Iterator[tuple[str, torch.Tensor]]:
     for path in weights.paths:
-        with safe_open(path, framework="pt") as file:
+        with _open_safetensors(path) as file:
             for name in file.keys():  # noqa: SIM118  (the file is not a mapping)
                 try:
                     loaded = resident.get(name)
                     if loaded is not None and _is_loaded_unchanged(file.get_slice(name), loaded):
-                        yield name, loaded
+                        tensor = loaded
                     else:
-                        yield name, file.get_tensor(name)
+                        tensor = file.get_tensor(name)
                 except (SafetensorError, KeyError, AttributeError) as error:
                     raise LoadError(f"{path}: tensor {name} cannot be read ({error})") from error
+                yield name, tensor
+
+
+def _open_safetensors(path: Path) -> Any:
+    try:
+        return safe_open(path, framework="pt")
+    except SafetensorError as error:
+        raise LoadError(
+            f"{path} cannot be read: {error}", "the file is damaged; copy or download it again"
+        ) from error
 
 
 def _is_loaded_unchanged(stored: Any, loaded: torch.Tensor) -> bool:

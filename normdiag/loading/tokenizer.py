@@ -30,7 +30,9 @@ def load_tokenizer(
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             folder, trust_remote_code=trust, local_files_only=True
         )
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # panics of tokenizers, which is Rust, are no Exception
         return None, f"the tokenizer cannot be loaded ({describe_exception(error)})"
     if len(tokenizer) <= len(set(tokenizer.all_special_ids)):
         return None, f"no vocabulary for {type(tokenizer).__name__} beside the weights"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import torch
 
 from normdiag.errors import LoadError
+from normdiag.loading.archive_records import check_storage_records, is_stored_archive
 from normdiag.loading.describe_exception import describe_exception
 
 _FORBIDDEN = re.compile(r"GLOBAL (\S+)")
@@ -24,7 +24,9 @@ def read_torch_pickle(path: Path) -> dict[str, torch.Tensor]:
     The data of a zip archive is memory-mapped. Raises LoadError, without executing code, for a
     pickle that holds more than tensors and plain containers.
     """
-    mapped = zipfile.is_zipfile(path) or None
+    mapped = is_stored_archive(path) or None
+    if mapped:
+        check_storage_records(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about old pickle protocols

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from normdiag.errors import LoadError
+from normdiag.loading.archive_records import check_storage_records
 from normdiag.loading.config_file import read_json_object
 from normdiag.loading.safetensors_header import read_safetensors_header
 
@@ -110,3 +111,5 @@ def _check_archive(path: Path) -> None:
             "and the directory at the end of the archive is missing",
             "copy or download it again",
         )
+    if is_archive:
+        check_storage_records(path)

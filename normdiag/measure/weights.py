@@ -26,13 +26,17 @@ def check_tensors(
     """
     noted: list[TensorSummary] = []
     vectors: list[TensorSummary] = []
+    empty: list[str] = []
     dtypes: Counter[str] = Counter()
     count = elements = nonfinite = 0
     prints: list[bytes] = []
     for name, stored in tensors:
         tensor = stored.detach()
         prints.append(_fingerprint_tensor(name, tensor))
-        if not tensor.is_floating_point() or tensor.numel() == 0:
+        if not tensor.is_floating_point():
+            continue
+        if tensor.numel() == 0:
+            empty.append(name)
             continue
         line = _check_tensor(name, tensor, loaded.get(name))
         count += 1
@@ -50,6 +54,7 @@ def check_tensors(
         dtypes=dict(dtypes),
         flagged=tuple(noted),
         vectors=tuple(vectors),
+        empty=tuple(empty),
     )
     return result, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from normdiag.errors import NormdiagError, RunError
+from normdiag.errors import RunError, translate_foreign_errors
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.input_requirements import forward_parameters
 
@@ -21,20 +21,27 @@ def call_model(model: nn.Module, batch: Batch) -> Any:
     Raises:
         RunError: forward raised; the message lists the arguments that it was called with.
     """
-    try:
+    with translate_foreign_errors(lambda error: _forward_error(model, batch, error)):
         return model(*batch.args, **batch.inputs)
-    except NormdiagError:
-        raise
-    except Exception as error:
-        arguments = ", ".join(
-            _describe_argument(name, value) for name, value in batch.named_arguments.items()
+
+
+def _forward_error(model: nn.Module, batch: Batch, error: BaseException) -> RunError:
+    raised = f"the model's forward raised {type(error).__name__}: {error}"
+    if not isinstance(error, Exception):
+        return RunError(
+            raised,
+            "that ends a program (sys.exit) or is the panic of an extension, and no input changes "
+            "it; call the model in Python to see where it comes from",
         )
-        raise RunError(
-            f"the model's forward raised {type(error).__name__}: {error}",
-            f"it was called with {arguments or 'nothing'}{_describe_omitted(model, batch)}; give "
-            "exactly what it needs: --inputs FILE (.safetensors or JSON, a key per argument), in "
-            "Python inputs={name: tensor}",
-        ) from error
+    arguments = ", ".join(
+        _describe_argument(name, value) for name, value in batch.named_arguments.items()
+    )
+    return RunError(
+        raised,
+        f"it was called with {arguments or 'nothing'}{_describe_omitted(model, batch)}; give "
+        "exactly what it needs: --inputs FILE (.safetensors or JSON, a key per argument), in "
+        "Python inputs={name: tensor}",
+    )
 
 
 def _describe_omitted(model: nn.Module, batch: Batch) -> str:

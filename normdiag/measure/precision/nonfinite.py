@@ -57,10 +57,13 @@ class _NonFiniteObserver:
 
     def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         """Note `node` where it is the origin of an infinity or a NaN."""
-        if not output.is_floating_point() or not node.is_data or bool(output.isfinite().all()):
+        if not output.is_floating_point() or not node.is_data:
+            return
+        output = _widen_float8(output)
+        if bool(output.isfinite().all()):
             return
         operands = [
-            (n, a)
+            (n, _widen_float8(a))
             for n, a in zip(node.args, args, strict=False)
             if isinstance(n, Node) and isinstance(a, torch.Tensor) and a.is_floating_point()
         ]
@@ -82,6 +85,11 @@ class _NonFiniteObserver:
                 line=source_line(),
             )
         )
+
+
+def _widen_float8(tensor: torch.Tensor) -> torch.Tensor:
+    """float8 has no arithmetic; every value of it is one of float32."""
+    return tensor.float() if tensor.element_size() == 1 else tensor
 
 
 def _is_masked(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> bool:

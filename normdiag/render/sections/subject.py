@@ -91,6 +91,16 @@ def _describe_inputs(subject: Subject) -> str:
 
 
 def _describe_weights(weights: StaticPass) -> str:
+    described = _describe_values(weights) if weights.tensors or not weights.empty else ""
+    if not weights.empty:
+        shown = ", ".join(shorten_text(name) for name in weights.empty[:3])
+        more = f" and {len(weights.empty) - 3:,} more" if len(weights.empty) > 3 else ""
+        count = format_count(len(weights.empty), "empty tensor")
+        described += f"{'; ' if described else ''}{count} (0 elements): {shown}{more}"
+    return described
+
+
+def _describe_values(weights: StaticPass) -> str:
     stored = ", ".join(
         f"{many:,} as {shorten_text(dtype)}" for dtype, many in weights.dtypes.items()
     )

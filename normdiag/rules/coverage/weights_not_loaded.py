@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.subject import Loading
 from normdiag.findings import Confidence, Finding, Severity
 from normdiag.number_text import format_count
 from normdiag.rules.rule import Rule
@@ -19,8 +20,8 @@ class WeightsNotLoaded(Rule):
     Reports parameters that the model has and the checkpoint lacks (they are newly initialised),
     parameters of the checkpoint that the model does not use, and parameters whose shapes differ. A
     missing norm parameter is an error, another missing parameter a warning. An unexpected vector (a
-    norm's gain, a bias) in a layer that ran is a warning, other unexpected parameters are
-    information.
+    norm's gain, a bias) in a layer that ran is a warning, and so are whole layers beyond those that
+    the configuration builds; other unexpected parameters are information.
 
     ## Why it matters
 
@@ -75,8 +76,14 @@ class WeightsNotLoaded(Rule):
             in_norms, others = _split_norm_parameters(names, norms)
             yield from self._loading_finding(in_norms, f"of a norm {what}", "error", "high")
             yield from self._loading_finding(others, what, "warning", "high")
-        in_layers, others = _split_norm_parameters(loading.unexpected, _vectors_in_layers(evidence))
         unused = "in the checkpoint, not in the model"
+        unbuilt, rest = _split_unbuilt_layers(loading)
+        if unbuilt:
+            layers = format_count(len(loading.unbuilt_layers), "layer")
+            yield from self._loading_finding(
+                unbuilt, f"of {layers} that the configuration does not build", "warning", "high"
+            )
+        in_layers, others = _split_norm_parameters(rest, _vectors_in_layers(evidence))
         yield from self._loading_finding(
             in_layers, f"of a layer's norm or bias {unused}", "warning", "medium"
         )
@@ -130,6 +137,15 @@ def _vectors_in_layers(evidence: Evidence) -> frozenset[str]:
     )
     return frozenset(
         name for name in evidence.subject.loading.norm_parameters if name.startswith(layers)
+    )
+
+
+def _split_unbuilt_layers(loading: Loading) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The unexpected parameters in layers that the configuration does not build, and the others."""
+    layers = tuple(f"{layer}." for layer in loading.unbuilt_layers)
+    return (
+        tuple(name for name in loading.unexpected if layers and name.startswith(layers)),
+        tuple(name for name in loading.unexpected if not (layers and name.startswith(layers))),
     )
 
 
