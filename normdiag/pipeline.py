@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -26,16 +28,35 @@ if TYPE_CHECKING:
     from normdiag.evidence.evidence import Evidence
     from normdiag.measure.comparing.snapshot import Snapshot
 
-_ONE_AT_A_TIME = threading.RLock()
-"""Held for a whole run: hooks on all modules, torch's random state and fast paths, stdout and the
-settings of transformers belong to the process. A second thread waits."""
+_RUNNING = threading.RLock()
+
+
+@contextmanager
+def _run_alone() -> Iterator[None]:
+    """Have a second thread wait: a run changes what belongs to the process.
+
+    These are hooks on all modules, torch's random state and fast paths, stdout, and the settings of
+    transformers. What a model raises where no boundary catches it (a hook, a backward) and is no
+    `Exception` becomes a RunError.
+    """
+    with _RUNNING:
+        try:
+            yield
+        except (Exception, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            raise RunError(
+                f"code of the target raised {type(error).__name__}: {error}",
+                "that ends a program (sys.exit) or is the panic of an extension; call the model in "
+                "Python to see where it comes from",
+            ) from error
 
 
 def inspect(
     target: str | nn.Module, *, options: Options | None = None, progress: Progress | None = None
 ) -> Report:
     """Load, run, measure and judge one target."""
-    with _ONE_AT_A_TIME:
+    with _run_alone():
         return _inspect_target(
             target, options or Options(), progress or NoProgress(), with_tokens=False
         )
@@ -45,7 +66,7 @@ def trace(
     target: str | nn.Module, *, options: Options | None = None, progress: Progress | None = None
 ) -> Report:
     """As `inspect`, with every token's numbers at every site in `Report.trace`."""
-    with _ONE_AT_A_TIME:
+    with _run_alone():
         return _inspect_target(
             target, options or Options(), progress or NoProgress(), with_tokens=True
         )
@@ -67,7 +88,7 @@ def compare(
     options, progress = options or Options(), progress or NoProgress()
     second = second or options
     a, b = _load_saved(a), _load_saved(b)
-    with _ONE_AT_A_TIME:
+    with _run_alone():
         if isinstance(a, Report) or isinstance(b, Report):
             return compare_reports(
                 _build_report(a, options, progress), _build_report(b, second, progress)

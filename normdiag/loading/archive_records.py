@@ -61,12 +61,12 @@ def check_storage_records(path: Path) -> None:
 def _iterate_storages(raw: bytes) -> Iterator[tuple[str, int]]:
     """Key and bytes of every storage: persistent ids ("storage", class, key, device, elements)."""
     values: list[Any] = []
-    memo: dict[int, Any] = {}
+    memo: dict[Any, Any] = {}
     for opcode, argument, _ in pickletools.genops(raw):
         if opcode.name in _GETS:
-            values.append(memo.get(int(argument)))
+            values.append(memo.get(argument))
         elif opcode.name in _PUTS and values:
-            memo[int(argument)] = values[-1]
+            memo[argument] = values[-1]
         elif opcode.name == "MEMOIZE" and values:
             memo[len(memo)] = values[-1]
         elif opcode.name == "BINPERSID":

@@ -100,6 +100,8 @@ class _Span:
 
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    for text in (part for pair in pairs for part in pair if isinstance(part, str)):
+        text.encode()  # raises for half of a surrogate pair
     content = dict(pairs)
     if len(content) < len(pairs):
         names = [name for name, _ in pairs]

@@ -126,3 +126,10 @@ class TestDigest:
     def test_no_float_is_read_as_another(self) -> None:
         """Zero has two signs, and NaN many payloads."""
         assert digest({"w": torch.tensor([0.0])}) != digest({"w": torch.tensor([-0.0])})
+
+
+def test_empty_tensors_are_named_and_not_counted() -> None:
+    found = look({"a": torch.empty(0), "b": torch.empty(3, 0), "c": torch.ones(2)})
+    assert found.empty == ("a", "b")
+    assert (found.tensors, found.elements) == (1, 2)
+    assert look({"ids": torch.empty(0, dtype=torch.int64)}).empty == ()

@@ -247,3 +247,22 @@ class TestSecondForward:
     def test_also_where_nothing_else_is_measured(self, located: list[str]) -> None:
         normdiag.inspect(overflowing_model(), inputs=torch.randn(2, 3, 16).half(), measure=())
         assert located == ["locate"]
+
+
+class ScaledToFloat8(nn.Linear):
+    """Quantises its input row by row with 448 / largest |x|, without a lower bound."""
+
+    def forward(self, x):
+        scale = 448.0 / x.abs().amax(-1, keepdim=True)
+        return super().forward((x * scale).to(torch.float8_e4m3fn).to(x.dtype) / scale)
+
+
+def test_a_row_of_zeros_scaled_to_float8_is_blamed_on_the_division() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 16, bias=False), ScaledToFloat8(16, 16), nn.LayerNorm(16))
+    x = torch.randn(2, 3, 16)
+    x[0, 1] = x[1, 2] = 0.0
+    origin = find_first_nonfinite(model, x)
+    assert origin is not None
+    assert (origin.operation, origin.kind, origin.count) == ("reciprocal", "inf", 2)
+    assert origin.module == "1"

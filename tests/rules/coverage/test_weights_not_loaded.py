@@ -68,6 +68,14 @@ def test_a_gain_left_over_inside_a_layer_that_ran_is_a_warning() -> None:
     assert (info.severity, info.ids) == ("info", (behind,))
 
 
+def test_layers_that_the_configuration_does_not_build_are_a_warning() -> None:
+    names = ("head.weight", "layers.4.fc.weight", "layers.4.norm.weight", "layers.40.fc.weight")
+    warning, info = run_rule(make_loading(unexpected=names, unbuilt_layers=("layers.4",)), "ND003")
+    assert (warning.severity, warning.ids) == ("warning", names[1:3])
+    assert "2 parameters of 1 layer that the configuration does not build" in warning.message
+    assert (info.severity, info.ids) == ("info", (names[0], names[3]))
+
+
 def test_norms_and_the_rest_are_told_apart() -> None:
     seen = make_loading(
         norms(2),
