@@ -5,18 +5,22 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import Any
+from typing import Any, cast
 
 
 class LossyFile(io.FileIO):
     """A file that drops what cannot be written: no space left, or a pipe without a reader."""
 
     def write(self, data: Any) -> int:
-        """Write `data`; its length, whether it was written or not."""
+        """Write all of `data`; its length, whether it was written or not."""
+        rest = memoryview(data).cast("B")
+        length = len(rest)
         try:
-            return super().write(data)
+            while rest and (written := super().write(rest)):  # None where it would block
+                rest = rest[written:]
         except OSError:
-            return len(memoryview(data).cast("B"))
+            pass
+        return length
 
 
 def tolerate_lost_messages() -> None:
@@ -32,8 +36,10 @@ def tolerate_lost_messages() -> None:
     except (OSError, ValueError, AttributeError):
         return
     sys.stderr = io.TextIOWrapper(
-        io.BufferedWriter(LossyFile(descriptor, "w", closefd=False)),
+        # without a buffer, which would repeat a message whose write an interrupt has cut off
+        cast("Any", LossyFile(descriptor, "w", closefd=False)),
         encoding=sys.stderr.encoding,
         errors="backslashreplace",
         line_buffering=True,
+        write_through=True,
     )

@@ -1,5 +1,6 @@
 """Tensors without elements are named; no finite values are claimed where there are none."""
 
+import io
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,9 @@ def test_empty_tensors_are_named(tmp_path: Path, rest: dict[str, torch.Tensor]) 
     empty = {f"layers.{i}.weight": torch.empty(0) for i in range(4)}
     save_file(empty | rest, path)
     report = normdiag.inspect(str(path), weights_only=True)
-    console = Console(width=200, record=True, quiet=True)
-    with console.capture() as capture:
-        FORMATS["inspect"]["text"](report, console, Options())
-    text = capture.get() or console.export_text()
-    expected = (
-        "4 empty tensors (0 elements): layers.0.weight, layers.1.weight, layers.2.weight and 1"
-    )
-    assert expected in " ".join(text.split())
+    buffer = io.StringIO()
+    FORMATS["inspect"]["text"](report, Console(file=buffer, width=200), Options())
+    text = " ".join(buffer.getvalue().split())
+    names = ", ".join(f"layers.{i}.weight" for i in range(3))
+    assert f"4 empty tensors (0 elements): {names} and 1 more" in text
     assert ("all values finite" in text) == bool(rest)

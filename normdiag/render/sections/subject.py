@@ -92,7 +92,7 @@ def _describe_inputs(subject: Subject) -> str:
 
 def _describe_weights(weights: StaticPass) -> str:
     described = _describe_values(weights) if weights.tensors or not weights.empty else ""
-    if not weights.empty:
+    if weights.empty:
         shown = ", ".join(shorten_text(name) for name in weights.empty[:3])
         more = f" and {len(weights.empty) - 3:,} more" if len(weights.empty) > 3 else ""
         count = format_count(len(weights.empty), "empty tensor")
