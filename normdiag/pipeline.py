@@ -132,7 +132,8 @@ def _compare_models(
     other = other or _observe(loaded, b, second, progress, snapshot=theirs)
     pairs = pair_sites(first, other, Rounding.coarser_of(first.subject, other.subject))
     adds = [(x.id, y.id) for x, y in pairs.adds if is_shared]
-    differences = measure_differences(mine, theirs, adds, [(x.id, y.id) for x, y in pairs.norms])
+    norms = [(x.id, y.id) for x, y in pairs.norms]
+    differences = measure_differences(mine, theirs, adds, norms, is_shared=is_shared)
     return compare_reports(first, other, differences, note)
 
 

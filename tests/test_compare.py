@@ -25,7 +25,7 @@ from tests.oracle.lively import enliven
 IDS = ((7, 3, 12, 40, 9, 22, 5, 31),)
 LAYERS = 3
 H = "transformer.h"
-OF_STREAM = {"stream", "stream-factor", "non-finite"}
+OF_STREAM = {"stream", "stream-factor", "non-finite", "output"}
 
 
 @pytest.fixture(scope="module")
@@ -197,7 +197,7 @@ class TestWords:
         said = self.headline(original, embedding_times_five)
         assert said.startswith(
             f"the start of the stream (the embedding) at {H}.0/add#0 is 5 times as large in B "
-            "as in A; no norms"
+            "as in A; tensors that differ: transformer.wte.weight"
         )
 
     def test_of_what_differs_before_every_norm(self, original: Any) -> None:
@@ -228,7 +228,7 @@ def test_a_model_does_not_differ_from_itself(original: Any) -> None:
     assert comparison.first_divergence is None
     assert comparison.changed_severities == frozenset()
     assert all(site.out.max == 0.0 == site.branch.max for site in comparison.stream)
-    assert comparison.headline.startswith("no difference: the streams are equal")
+    assert comparison.headline.startswith("no difference: the streams and outputs are equal")
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -31,6 +31,14 @@ class AddDifference:
 
 
 @record
+class NormDifference:
+    """One norm: of what it receives, and of what it puts out."""
+
+    input: RelativeDifference
+    output: RelativeDifference
+
+
+@record
 class VectorDifference:
     """Two gains, or two biases, element by element."""
 
@@ -50,3 +58,6 @@ class Differences:
     adds: dict[str, AddDifference] = field(default_factory=dict)
     gains: dict[str, VectorDifference] = field(default_factory=dict)
     biases: dict[str, VectorDifference] = field(default_factory=dict)
+    norms: dict[str, NormDifference] = field(default_factory=dict)
+    outputs: dict[str, RelativeDifference] = field(default_factory=dict)
+    """Of the model's output tensors, by name, over all tokens that are not padding."""

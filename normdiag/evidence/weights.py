@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from normdiag.evidence.record import record
 
 
@@ -24,6 +26,26 @@ class TensorSummary:
 
 
 @record
+class TensorFingerprint:
+    """Five float64 sums over a tensor x; rows along its first axis, columns along the rest.
+
+    r(i) are fixed pseudo-random numbers in [-1, 1), so that another order gives other sums.
+    """
+
+    shape: tuple[int, ...]
+    sum: float
+    squares: float
+    """Sum of x². Like `sum`, the same in any order."""
+    by_row: float
+    """Sum of r(i) x_ij: the same for columns in any order."""
+    by_column: float
+    """Sum of r(j) x_ij: the same for rows in any order."""
+    by_cell: float
+    """Sum of r(i) r(j) x_ij: the same for the transposed matrix."""
+    is_buffer: bool = False
+
+
+@record
 class StaticPass:
     """Summary of the static pass and the flagged tensors."""
 
@@ -37,3 +59,5 @@ class StaticPass:
     """One-dimensional tensors (gains and biases); filled for weights-only targets."""
     empty: tuple[str, ...] = ()
     """Names of floating tensors without elements, which `tensors` does not count."""
+    fingerprints: dict[str, TensorFingerprint] = field(default_factory=dict)
+    """By name, of every floating tensor with finite values; empty in older reports."""

@@ -11,6 +11,7 @@ from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import norm_parameter_names
 from normdiag.structure.build_architecture import SiteMap
+from normdiag.structure.stack_structure import AddStructure
 
 _CHUNK = 1 << 18
 """Elements that are turned into float64 at a time."""
@@ -23,8 +24,10 @@ def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, Branch
     sums: dict[str, tuple[float, float]] = {}
     weights = {}
     for stack in sites.stacks.values():
+        scales = {row.add: _scale_names(row) for row in stack.adds}
         for add, region in stack.regions.items():
-            names = sorted((_parameter_names(region) & parameters.keys()) - of_norms)
+            of_branch = _parameter_names(region) & parameters.keys()
+            names = sorted(of_branch - of_norms - scales.get(add, set()))
             for name in names:
                 if name not in sums:
                     sums[name] = _sum_elements(parameters[name])
@@ -35,6 +38,16 @@ def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, Branch
                     sum=sum(sums[name][1] for name in names),
                 )
     return weights
+
+
+def _scale_names(row: AddStructure) -> set[str]:
+    """The parameters of learned scales on the branch or the skip, which are no branch weights."""
+    return {
+        name
+        for factor in (*row.branch_factors, *row.skip_factors)
+        if isinstance(factor.value, Node)
+        for name in _iterate_parameter_names(factor.value)
+    }
 
 
 def _parameter_names(region: set[Node]) -> set[str]:

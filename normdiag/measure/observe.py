@@ -13,6 +13,7 @@ from normdiag.inputs.batch import Batch
 from normdiag.inputs.input_requirements import config_value
 from normdiag.inputs.model_inputs import build_inputs
 from normdiag.loading.interface import CheckpointTensors, LoadedModel
+from normdiag.measure.comparing.model_outputs import compute_outputs
 from normdiag.measure.comparing.snapshot import Snapshot
 from normdiag.measure.coverage import summarise_coverage
 from normdiag.measure.defaults import DefaultsResult, measure_defaults
@@ -73,10 +74,16 @@ def observe_model(
     statistics = forward.statistics
     if snapshot is not None:
         snapshot.store(statistics, inputs.batches)
+        snapshot.outputs = compute_outputs(loaded.model, inputs.batches)
     measurements = _compare_with_other_models(loaded, inputs.batches[0], forward, options, progress)
     progress.start_stage("reading tensors")
     in_memory = loaded.model.state_dict()
-    weights, digest = check_tensors(loaded.tensors(in_memory), in_memory, keep_vectors=False)
+    weights, digest = check_tensors(
+        loaded.tensors(in_memory),
+        in_memory,
+        keep_vectors=False,
+        buffers={name for name, _ in loaded.model.named_buffers()},
+    )
     progress.finish_stage()
     if options.measure:
         measurements = replace(measurements, weights=weights)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import torch
 
-from normdiag.evidence.weights import StaticPass, TensorSummary
+from normdiag.evidence.weights import StaticPass, TensorFingerprint, TensorSummary
+from normdiag.numerics.tensor_fingerprint import fingerprint_tensor
 
 
 def check_tensors(
@@ -17,12 +18,14 @@ def check_tensors(
     loaded: Mapping[str, torch.Tensor],
     *,
     keep_vectors: bool,
+    buffers: Collection[str] = (),
 ) -> tuple[StaticPass, str]:
     """One look at every tensor as stored; also the digest of all of them, in whatever order and
     however many files they lie.
 
     `loaded` are the model's tensors of the same names. `keep_vectors` keeps a line for every
-    one-dimensional tensor: the gains and biases, where no graph says which those are.
+    one-dimensional tensor: the gains and biases, where no graph says which those are. `buffers` are
+    the names of tensors that are no parameters.
     """
     noted: list[TensorSummary] = []
     vectors: list[TensorSummary] = []
@@ -30,6 +33,7 @@ def check_tensors(
     dtypes: Counter[str] = Counter()
     count = elements = nonfinite = 0
     prints: list[bytes] = []
+    fingerprints: dict[str, TensorFingerprint] = {}
     for name, stored in tensors:
         tensor = stored.detach()
         prints.append(_fingerprint_tensor(name, tensor))
@@ -39,6 +43,8 @@ def check_tensors(
             empty.append(name)
             continue
         line = _check_tensor(name, tensor, loaded.get(name))
+        if line.nonfinite == 0:
+            fingerprints[name] = fingerprint_tensor(tensor, is_buffer=name in buffers)
         count += 1
         elements += line.elements
         nonfinite += line.nonfinite
@@ -55,6 +61,7 @@ def check_tensors(
         flagged=tuple(noted),
         vectors=tuple(vectors),
         empty=tuple(empty),
+        fingerprints=fingerprints,
     )
     return result, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import torch
@@ -11,10 +11,12 @@ import torch
 from normdiag.evidence.differences import (
     AddDifference,
     Differences,
+    NormDifference,
     RelativeDifference,
     VectorDifference,
 )
-from normdiag.measure.comparing.snapshot import Snapshot, SnapshotAdd
+from normdiag.measure.comparing.model_outputs import OutputTensors
+from normdiag.measure.comparing.snapshot import Snapshot, SnapshotAdd, SnapshotNorm
 
 Pairs = Iterable[tuple[str, str]]
 """Ids of the first model and of the second."""
@@ -22,8 +24,13 @@ _SMALLEST = 1e-3
 """Elements below this share of the rms are measured against that: near 0 nothing is relative."""
 
 
-def measure_differences(a: Snapshot, b: Snapshot, adds: Pairs, norms: Pairs) -> Differences:
-    """Every pair of adds that has tokens of both models, every pair of gains and of biases."""
+def measure_differences(
+    a: Snapshot, b: Snapshot, adds: Pairs, norms: Pairs, *, is_shared: bool = True
+) -> Differences:
+    """Every pair of adds that has tokens of both models, every pair of gains and of biases.
+
+    Where both ran on the same inputs (`is_shared`), also norms and outputs.
+    """
     norms = tuple(norms)
     compared = {
         first: _compare_adds(a.adds.get(first), b.adds.get(second)) for first, second in adds
@@ -32,6 +39,8 @@ def measure_differences(a: Snapshot, b: Snapshot, adds: Pairs, norms: Pairs) -> 
         adds={name: apart for name, apart in compared.items() if apart is not None},
         gains=_compare_vectors(a.gains, b.gains, norms),
         biases=_compare_vectors(a.biases, b.biases, norms),
+        norms=_compare_norms(a.norms, b.norms, norms if is_shared else ()),
+        outputs=_compare_outputs(a.outputs, b.outputs) if is_shared else {},
     )
 
 
@@ -48,6 +57,44 @@ def _compare_adds(a: SnapshotAdd | None, b: SnapshotAdd | None) -> AddDifference
         for x, y in ((a.skip, b.skip), (a.branch, b.branch), (a.out, b.out))
     )
     return AddDifference(tokens=len(both), skip=skip, branch=branch, out=out)
+
+
+def _compare_norms(
+    a: Mapping[str, SnapshotNorm], b: Mapping[str, SnapshotNorm], pairs: Pairs
+) -> dict[str, NormDifference]:
+    """Norms of one width that have sampled rows in common."""
+    differences = {}
+    for first, second in pairs:
+        x, y = a.get(first), b.get(second)
+        if x is None or y is None or x.input_rows.shape[-1] != y.input_rows.shape[-1]:
+            continue
+        both = [(row, y.rows[place]) for place, row in x.rows.items() if place in y.rows]
+        if both:
+            mine, theirs = (torch.tensor(rows) for rows in zip(*both, strict=True))
+            differences[first] = NormDifference(
+                input=compare_rows(x.input_rows[mine].double(), y.input_rows[theirs].double()),
+                output=compare_rows(x.output_rows[mine].double(), y.output_rows[theirs].double()),
+            )
+    return differences
+
+
+def _compare_outputs(
+    a: Sequence[OutputTensors], b: Sequence[OutputTensors]
+) -> dict[str, RelativeDifference]:
+    """Outputs of one name and shape; a single output is compared whatever its name."""
+    if len(a) != len(b) or not a:
+        return {}
+    names = {name: name for name in a[0] if name in b[0]}
+    if not names and len(a[0]) == len(b[0]) == 1:
+        names = {next(iter(a[0])): next(iter(b[0]))}
+    differences = {}
+    for first, second in names.items():
+        pairs = [(x.get(first), y.get(second)) for x, y in zip(a, b, strict=True)]
+        rows = [(x, y) for x, y in pairs if x is not None and y is not None]
+        if len(rows) == len(pairs) and all(x.shape == y.shape for x, y in rows):
+            mine, theirs = (torch.cat([each.double() for each in side]) for side in zip(*rows))
+            differences[first] = compare_rows(mine, theirs)
+    return differences
 
 
 def compare_rows(a: torch.Tensor, b: torch.Tensor) -> RelativeDifference:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from normdiag.evidence.subject import Subject
-from normdiag.number_text import format_count
+from normdiag.number_text import format_count, format_number
 from normdiag.render.axis import Axis
 from normdiag.render.elements import (
     Column,
@@ -94,6 +94,10 @@ def _describe_subjects(comparison: Comparison) -> FactList:
         rows.append(("inputs", f"{sequences}, {tokens} ({shorten_text(inputs.kind)})"))
     if comparison.paired_by == "position":
         rows.append(("paired", "by position in the data flow; the names differ"))
+    for name, measured in comparison.outputs.items():
+        error = format_number(measured.median)
+        rows.append(("output", f"{shorten_text(name)}: relative error {error} (median over tokens)"))
+    rows += [("not compared", shorten_text(text)) for text in comparison.not_compared]
     if comparison.note is not None:
         rows.append(("note", shorten_text(comparison.note)))
     return FactList(facts=tuple(Fact(label=label, lines=(value,)) for label, value in rows))

@@ -17,14 +17,24 @@ from normdiag.report.compare.comparison import (
     Divergence,
     StreamDifference,
 )
+from normdiag.report.compare.output_differences import (
+    find_norm_differences,
+    find_output_differences,
+    list_not_compared,
+)
 from normdiag.report.compare.pairing import pair_sites
 from normdiag.report.compare.report_pair import ReportPair, forward_order
 from normdiag.report.compare.rounding import Rounding
 from normdiag.report.compare.structure_differences import find_structure_differences
+from normdiag.report.compare.tensor_differences import (
+    are_all_tensors_equal,
+    find_tensor_differences,
+    list_unequal_tensors,
+)
 from normdiag.report.compare.weight_differences import find_weight_differences
 from normdiag.report.report import Report
 
-_STREAM = ("non-finite", "stream", "stream-factor")
+_STREAM = ("non-finite", "stream", "stream-factor", "output")
 
 
 def compare_reports(
@@ -52,10 +62,14 @@ def compare_reports(
         *find_structure_differences(sides),
         *moved_layers.describe_moved_layers(sides, layers),
         *find_weight_differences(sides, layers),
+        *find_tensor_differences(sides, has_moved_layers=any(layers.layers.values())),
         *stream_differences.find_stream_differences(sides, stream),
     ]
-    ordered = _sort_differences(differences, sides)
+    named = frozenset(name for difference in differences for name in difference.a)
     part = stream_differences.find_first_divergence(stream)
+    differences += find_norm_differences(sides, named, layers)
+    differences += find_output_differences(sides, part)
+    ordered = _sort_differences(differences, sides)
     return Comparison(
         a=a.subject,
         b=b.subject,
@@ -67,6 +81,8 @@ def compare_reports(
         differences=ordered,
         first_divergence=part,
         stream=stream,
+        outputs=sides.differences.outputs,
+        not_compared=tuple(list_not_compared(sides)),
         changes=tuple(finding_changes.find_changes(a, b, sides.pairing.paired_ids)),
         skipped_rules=finding_changes.rules_skipped_once(a, b),
     )
@@ -124,12 +140,14 @@ def _write_headline(
     effects = "; ".join(d.message for d in differences if d.kind in _STREAM)
     if not causes:
         if not effects:
-            return _describe_no_difference(stream, sides.rounding)
-        return f"{effects}; {_describe_next_step(part)}"
+            return _describe_no_difference(stream, sides)
+        return f"{effects}; {_describe_next_step(part, sides)}"
     rest = len(causes) - 1
     more = f" (and {rest} more {'difference' if rest == 1 else 'differences'})" if rest else ""
     cause = causes[0].message + more
     if part is None:
+        if effects:
+            return f"{cause}; {effects}"
         return f"{cause}; the stream is equal within rounding" if stream else cause
     places = forward_order(sides.a.architecture)
     if causes[0].a and _start_of_divergence(part, places, sides) < places.get(causes[0].a[0], 0):
@@ -147,21 +165,37 @@ def _start_of_divergence(part: Divergence, places: Mapping[str, float], sides: R
     return min(places[name] for name in inside) - 5e-7  # after a norm that precedes them all
 
 
-def _describe_next_step(part: Divergence | None) -> str:
-    """Advice where norms and weights are equal."""
-    if part is not None and part.where == "branch":
+def _describe_next_step(part: Divergence | None, sides: ReportPair) -> str:
+    """Advice where no cause is known; equality is claimed only of what was compared."""
+    unequal = list_unequal_tensors(sides)
+    if unequal:
+        more = f" and {len(unequal) - 3} more" if len(unequal) > 3 else ""
+        return f"tensors that differ: {', '.join(unequal[:3])}{more}"
+    if part is None:
+        what = "tensors" if are_all_tensors_equal(sides) else "norms and branch weights"
+        return f"no {what} differ: compare the code behind the last add"
+    if part.where != "branch":
+        return "no norms and no branch weights differ"
+    if are_all_tensors_equal(sides):
         return "its norms and weights are equal: compare the code of that branch"
-    return "no norms and no branch weights differ"
+    return (
+        "no difference in its norms nor in the norm and sum of its weights; not all tensors were "
+        "compared in order"
+    )
 
 
-def _describe_no_difference(stream: tuple[StreamDifference, ...], rounding: Rounding) -> str:
+def _describe_no_difference(stream: tuple[StreamDifference, ...], sides: ReportPair) -> str:
+    rounding, outputs = sides.rounding, sides.differences.outputs
+    largest = max((each.median for each in outputs.values()), default=None)
     if not stream:
         return "no difference in structure, norms and weights; the streams were not compared"
     worst = max(stream, key=lambda site: site.out.median)
     if worst.out.max == 0.0:
-        return "no difference: the streams are equal in every number that was compared"
+        what = "streams and outputs are" if largest == 0.0 else "streams are"
+        return f"no difference: the {what} equal in every number that was compared"
+    behind = "" if largest is None else f"; of the outputs at most {format_number(largest)}"
     return (
         f"no difference beyond rounding in {rounding.dtype}: the relative error of the stream is "
         f"at most {format_number(worst.out.median)} at {worst.a} (rounding tolerance "
-        f"{format_number(worst.tolerance)})"
+        f"{format_number(worst.tolerance)}){behind}"
     )

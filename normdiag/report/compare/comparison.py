@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,6 +29,10 @@ DifferenceKind = Literal[
     "gain",
     "bias",
     "weights",
+    "weight-order",
+    "buffer",
+    "norm-output",
+    "output",
     "non-finite",
     "stream-factor",
     "stream",
@@ -116,6 +121,10 @@ class Comparison:
     first_divergence: Divergence | None
     stream: tuple[StreamDifference, ...]
     changes: tuple[FindingChange, ...]
+    outputs: dict[str, RelativeDifference] = field(default_factory=dict)
+    """Of the models' output tensors on the same inputs."""
+    not_compared: tuple[str, ...] = ()
+    """What could not be compared, and why."""
     skipped_rules: tuple[SkippedRule, ...] = ()
     """Rules that were skipped for one of the two; their findings are not compared."""
 

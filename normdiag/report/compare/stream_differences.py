@@ -79,7 +79,7 @@ def find_first_divergence(stream: tuple[StreamDifference, ...]) -> Divergence | 
     """Find the first add whose operands or sum differ beyond the tolerance."""
     for site in stream:
         for where, difference in _parts_in_order(site):
-            if _exceeds_tolerance(difference, site.tolerance):
+            if exceeds_tolerance(difference, site.tolerance):
                 return Divergence(
                     a=site.a,
                     b=site.b,
@@ -94,12 +94,12 @@ def find_first_divergence(stream: tuple[StreamDifference, ...]) -> Divergence | 
 def _parts_in_order(site: StreamDifference) -> Iterator[tuple[StreamPart, RelativeDifference]]:
     """Parts in causal order. A branch difference counts only where the sum differs."""
     yield "skip", site.skip
-    if _exceeds_tolerance(site.out, site.tolerance):
+    if exceeds_tolerance(site.out, site.tolerance):
         yield "branch", site.branch
         yield "out", site.out
 
 
-def _exceeds_tolerance(difference: RelativeDifference, tolerance: float) -> bool:
+def exceeds_tolerance(difference: RelativeDifference, tolerance: float) -> bool:
     """At half of the tokens, or far beyond the tolerance at one."""
     return difference.median > tolerance or difference.max > _ONE_TOKEN * tolerance
 

@@ -1,0 +1,54 @@
+"""What a model puts out for its inputs, kept to compare another model's with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from normdiag.inputs.batch import Batch
+from normdiag.inputs.padding import token_mask
+from normdiag.inputs.tensors import iterate_tensors
+from normdiag.measure.passes.model_call import call_model, quiet_model
+
+OutputTensors = dict[str, torch.Tensor]
+"""Floating output tensors of one batch by name, each (rows, features), without padding."""
+
+
+def compute_outputs(model: nn.Module, batches: Sequence[Batch]) -> tuple[OutputTensors, ...]:
+    """Run each batch once more, plainly, and keep the output on the host."""
+    with torch.no_grad(), quiet_model(model):
+        return tuple(_collect_outputs(call_model(model, batch), batch) for batch in batches)
+
+
+def _collect_outputs(output: Any, batch: Batch) -> OutputTensors:
+    mask = token_mask(batch)
+    return {
+        name: _select_rows(tensor.detach(), mask).cpu()
+        for name, tensor in _iterate_named(output)
+        if tensor.is_floating_point() and tensor.numel() and not tensor.is_meta
+    }
+
+
+def _iterate_named(output: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Name each output by its key, or by its place; caches for later calls are left out."""
+    if isinstance(output, torch.Tensor):
+        yield "output", output
+        return
+    if isinstance(output, Mapping):
+        items = [(str(key), value) for key, value in output.items()]
+    else:
+        items = [("output", output)]
+    for key, value in items:
+        tensors = [tensor for _, tensor in iterate_tensors(key, value)]
+        if key != "past_key_values":
+            for place, tensor in enumerate(tensors):
+                yield key if len(tensors) == 1 else f"{key}[{place}]", tensor
+
+
+def _select_rows(tensor: torch.Tensor, mask: torch.Tensor | None) -> torch.Tensor:
+    if mask is not None and tensor.dim() > 2 and tensor.shape[:2] == mask.shape:
+        return tensor[mask.to(tensor.device)].reshape(-1, tensor.shape[-1])
+    return tensor.reshape(-1, tensor.shape[-1] if tensor.dim() > 1 else 1)

@@ -1,0 +1,69 @@
+"""Differences of norms' outputs for equal inputs, and of the models' outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.number_text import format_number
+from normdiag.report.compare.comparison import Difference, Divergence
+from normdiag.report.compare.moved_layers import MovedLayers
+from normdiag.report.compare.report_pair import ReportPair, SiteDifference, fold_differences
+from normdiag.report.compare.stream_differences import exceeds_tolerance
+
+
+def find_norm_differences(
+    sides: ReportPair, named: frozenset[str], moved: MovedLayers
+) -> list[Difference]:
+    """Find norms that turn equal inputs into other outputs; `named` have a known cause."""
+    differences = (each for each in _iterate_norms(sides, moved) if each.ids[0] not in named)
+    return fold_differences(differences, "norms", len(sides.pairing.norms))
+
+
+def _iterate_norms(sides: ReportPair, moved: MovedLayers) -> Iterator[SiteDifference]:
+    for a, b in sides.pairing.norms:
+        measured = sides.differences.norms.get(a.id)
+        if measured is None or moved.is_moved(a.stack, a.layer):
+            continue
+        tolerance = sides.rounding.stream_tolerance(0)
+        is_same_input = measured.input.max <= tolerance
+        # a row of tiny variance amplifies rounding: the median decides
+        if is_same_input and measured.output.median > 4 * tolerance:
+            text = (
+                "what the norm puts out differs for equal inputs (its formula, epsilon or a buffer)"
+            )
+            detail = f"relative error {format_number(measured.output.median)}"
+            yield SiteDifference(
+                "norm-output", "error", (a.id, b.id), text, measured.output.median, tolerance, detail
+            )
+
+
+def find_output_differences(sides: ReportPair, part: Divergence | None) -> Iterator[Difference]:
+    """Find outputs that differ although all adds agree: the cause is behind the last add."""
+    if part is not None or not sides.differences.adds:
+        return
+    last = max((add for add, _ in sides.pairing.adds), key=lambda add: add.depth)
+    tolerance = 4 * sides.rounding.stream_tolerance(last.depth)
+    norms = [a.id for a, _ in sides.pairing.norms if a.role == "final"]
+    behind = " and ".join([*norms, "the head"]) if norms else "the head"
+    for name, measured in sides.differences.outputs.items():
+        if exceeds_tolerance(measured, tolerance):
+            text = (
+                f"the outputs ({name}) differ, relative error {format_number(measured.median)}: "
+                f"equal up to the last add {last.id}; the difference arises behind it ({behind})"
+            )
+            yield Difference(
+                kind="output",
+                severity="warning",
+                a=(last.id,),
+                b=(sides.pairing.paired_ids.get(last.id, last.id),),
+                message=text,
+                value=measured.median,
+                tolerance=tolerance,
+            )
+
+
+def list_not_compared(sides: ReportPair) -> Iterator[str]:
+    """What equality is not claimed of."""
+    if not sides.differences.outputs:
+        has_values = bool(sides.differences.adds)
+        yield f"outputs: not compared ({'no output of one name and shape' if has_values else 'saved reports or other inputs'})"
