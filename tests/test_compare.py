@@ -407,3 +407,50 @@ def test_one_model_is_in_memory_at_a_time(tmp_path: Path, monkeypatch: pytest.Mo
     assert comparison.basis == "values"
     assert comparison.differences == ()
     assert importlib.import_module("built").alive == [0, 0]
+
+
+def reversed_rows(model: Any) -> None:
+    weight = model.transformer.h[1].mlp.c_proj.weight
+    weight.copy_(weight.flip(0).clone())
+
+
+def transposed_square(model: Any) -> None:
+    weight = model.transformer.h[1].attn.c_proj.weight
+    weight.copy_(weight.T.clone())
+
+
+def exchanged_norms(model: Any) -> None:
+    block = model.transformer.h[1]
+    first = block.ln_1.weight.clone()
+    block.ln_1.weight.copy_(block.ln_2.weight)
+    block.ln_2.weight.copy_(first)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (reversed_rows, f"{H}.1.mlp.c_proj.weight has the same values in another order: its rows"),
+        (transposed_square, f"{H}.1.attn.c_proj.weight has the same values in another order: it is "
+         "transposed"),
+        (exchanged_norms, f"the tensors {H}.1.ln_1.weight and {H}.1.ln_2.weight are exchanged"),
+    ],
+)  # fmt: skip
+def test_the_order_of_weights(original: Any, change: Callable[[Any], None], words: str) -> None:
+    said = [d.message for d in compare(original, changed(original, change)).differences]
+    assert any(words in message for message in said), said
+
+
+def test_outputs_are_compared_behind_the_last_add(original: Any) -> None:
+    def negate_head(model: Any) -> None:
+        model.lm_head.weight = nn.Parameter(-model.lm_head.weight)
+
+    other = changed(original, negate_head)
+    comparison = compare(original, other)
+    assert comparison.outputs["logits"].median == pytest.approx(2.0)
+    assert "equal up to the last add" in comparison.headline
+
+
+def test_outputs_of_reports_are_not_compared(of_original: normdiag.Report) -> None:
+    comparison = normdiag.compare(of_original, of_original)
+    assert comparison.outputs == {}
+    assert comparison.not_compared == ("outputs: not compared (saved reports or other inputs)",)

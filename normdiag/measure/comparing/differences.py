@@ -92,7 +92,9 @@ def _compare_outputs(
         pairs = [(x.get(first), y.get(second)) for x, y in zip(a, b, strict=True)]
         rows = [(x, y) for x, y in pairs if x is not None and y is not None]
         if len(rows) == len(pairs) and all(x.shape == y.shape for x, y in rows):
-            mine, theirs = (torch.cat([each.double() for each in side]) for side in zip(*rows))
+            mine, theirs = (
+                torch.cat([each.double() for each in side]) for side in zip(*rows, strict=True)
+            )
             differences[first] = compare_rows(mine, theirs)
     return differences
 

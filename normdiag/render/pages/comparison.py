@@ -96,7 +96,9 @@ def _describe_subjects(comparison: Comparison) -> FactList:
         rows.append(("paired", "by position in the data flow; the names differ"))
     for name, measured in comparison.outputs.items():
         error = format_number(measured.median)
-        rows.append(("output", f"{shorten_text(name)}: relative error {error} (median over tokens)"))
+        rows.append(
+            ("output", f"{shorten_text(name)}: relative error {error} (median over tokens)")
+        )
     rows += [("not compared", shorten_text(text)) for text in comparison.not_compared]
     if comparison.note is not None:
         rows.append(("note", shorten_text(comparison.note)))

@@ -33,7 +33,13 @@ def _iterate_norms(sides: ReportPair, moved: MovedLayers) -> Iterator[SiteDiffer
             )
             detail = f"relative error {format_number(measured.output.median)}"
             yield SiteDifference(
-                "norm-output", "error", (a.id, b.id), text, measured.output.median, tolerance, detail
+                "norm-output",
+                "error",
+                (a.id, b.id),
+                text,
+                measured.output.median,
+                tolerance,
+                detail,
             )
 
 
@@ -65,5 +71,6 @@ def find_output_differences(sides: ReportPair, part: Divergence | None) -> Itera
 def list_not_compared(sides: ReportPair) -> Iterator[str]:
     """What equality is not claimed of."""
     if not sides.differences.outputs:
-        has_values = bool(sides.differences.adds)
-        yield f"outputs: not compared ({'no output of one name and shape' if has_values else 'saved reports or other inputs'})"
+        is_run = bool(sides.differences.adds)
+        why = "no output of one name and shape" if is_run else "saved reports or other inputs"
+        yield f"outputs: not compared ({why})"

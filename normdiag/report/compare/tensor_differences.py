@@ -29,9 +29,7 @@ def find_tensor_differences(sides: ReportPair, *, has_moved_layers: bool) -> Ite
             yield _tensor_difference(sides, (name, partner), text)
         elif x.is_buffer or y.is_buffer:
             text = f"the buffer {name} differs: {_format_sums(x)} in A, {_format_sums(y)} in B"
-            yield Difference(
-                kind="buffer", severity="warning", a=(name,), b=(name,), message=text
-            )
+            yield Difference(kind="buffer", severity="warning", a=(name,), b=(name,), message=text)
         elif _has_same_values(x, y, sides.rounding):
             text = f"the weight {name} has the same values in another order: "
             yield _tensor_difference(sides, (name,), text + _describe_order(x, y, sides.rounding))
