@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import importlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -436,21 +437,39 @@ def exchanged_norms(model: Any) -> None:
     ],
 )  # fmt: skip
 def test_the_order_of_weights(original: Any, change: Callable[[Any], None], words: str) -> None:
-    said = [d.message for d in compare(original, changed(original, change)).differences]
+    said = [d.message for d in compare(original, change_model(original, change)).differences]
     assert any(words in message for message in said), said
 
 
 def test_outputs_are_compared_behind_the_last_add(original: Any) -> None:
-    def negate_head(model: Any) -> None:
-        model.lm_head.weight = nn.Parameter(-model.lm_head.weight)
-
-    other = changed(original, negate_head)
+    other = change_model(original, negate_head)
     comparison = compare(original, other)
     assert comparison.outputs["logits"].median == pytest.approx(2.0)
     assert "equal up to the last add" in comparison.headline
 
 
-def test_outputs_of_reports_are_not_compared(of_original: normdiag.Report) -> None:
-    comparison = normdiag.compare(of_original, of_original)
-    assert comparison.outputs == {}
-    assert comparison.not_compared == ("outputs: not compared (saved reports or other inputs)",)
+def negate_head(model: Any) -> None:
+    model.lm_head.weight = nn.Parameter(-model.lm_head.weight)
+
+
+def test_outputs_of_reports_are_compared_by_their_sums(
+    original: Any, of_original: normdiag.Report
+) -> None:
+    assert normdiag.compare(of_original, of_original).equal_outputs == ("logits",)
+    with torch.no_grad():
+        logits = original(torch.tensor(IDS)).logits.double().reshape(-1, original.config.vocab_size)
+    (sums,) = of_original.measurements.outputs["logits"]
+    assert sums.sum == pytest.approx(logits.sum().item(), rel=1e-5)
+    assert sums.squares == pytest.approx(logits.square().sum().item(), rel=1e-5)
+    negated = normdiag.inspect(change_model(original, negate_head), measure=("stream",), ids=IDS)
+    comparison = normdiag.compare(of_original, negated)
+    assert comparison.equal_outputs == ()
+    (output,) = (each for each in comparison.differences if each.kind == "output")
+    assert "the outputs (logits) differ in their sums" in output.message
+
+
+def test_outputs_of_older_reports_are_not_compared(of_original: normdiag.Report) -> None:
+    older = replace(of_original, measurements=replace(of_original.measurements, outputs={}))
+    comparison = normdiag.compare(older, of_original)
+    assert comparison.outputs == {} and comparison.equal_outputs == ()
+    assert comparison.not_compared == ("outputs: not compared (saved reports)",)

@@ -17,7 +17,7 @@ from normdiag.evidence.precision import Precision
 from normdiag.evidence.record import record
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import AddMeasurement, Closure, Growth, HeadInput
-from normdiag.evidence.weights import StaticPass
+from normdiag.evidence.weights import StaticPass, TensorFingerprint
 
 
 @record
@@ -44,5 +44,8 @@ class Measurements:
     norm_speed: tuple[NormSpeed, ...] = ()
     """By shape, dtype and form. Times: no two runs agree."""
     head_input: HeadInput | None = None
+    outputs: dict[str, tuple[TensorFingerprint, ...]] = field(default_factory=dict)
+    """Name of an output of the model -> sums of its rows without padding, one entry per forward in
+    the order of the inputs; outputs with values that are not finite are left out."""
     first_nonfinite: FirstNonFinite | None = None
     weights: StaticPass | None = None

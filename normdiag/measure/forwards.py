@@ -95,6 +95,7 @@ def _run_batches(
         stream="stream-adds" in names,
         norms="norm-inputs" in names,
         peaks=not names.isdisjoint({"precision", "attention-logits"}),
+        outputs="stream-adds" in names,
     )
     statistics = SiteStatistics(SiteAccumulators(keep_tokens=settings.keep_tokens))
     if not batches:

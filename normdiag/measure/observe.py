@@ -13,12 +13,12 @@ from normdiag.inputs.batch import Batch
 from normdiag.inputs.input_requirements import config_value
 from normdiag.inputs.model_inputs import build_inputs
 from normdiag.loading.interface import CheckpointTensors, LoadedModel
-from normdiag.measure.comparing.model_outputs import compute_outputs
 from normdiag.measure.comparing.snapshot import Snapshot
 from normdiag.measure.coverage import summarise_coverage
 from normdiag.measure.defaults import DefaultsResult, measure_defaults
 from normdiag.measure.depth.growth_at_init import compare_growth_with_init
 from normdiag.measure.forwards import ForwardMeasurement, measure_forward
+from normdiag.measure.passes.model_outputs import compute_outputs
 from normdiag.measure.precision.in_float32 import find_float32_peak
 from normdiag.measure.settings import ForwardSettings
 from normdiag.measure.sites.site_statistics import SiteStatistics

@@ -15,8 +15,8 @@ from normdiag.evidence.differences import (
     RelativeDifference,
     VectorDifference,
 )
-from normdiag.measure.comparing.model_outputs import OutputTensors
 from normdiag.measure.comparing.snapshot import Snapshot, SnapshotAdd, SnapshotNorm
+from normdiag.measure.passes.model_outputs import OutputTensors
 
 Pairs = Iterable[tuple[str, str]]
 """Ids of the first model and of the second."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import torch
 
 from normdiag.inputs.batch import Batch
-from normdiag.measure.comparing.model_outputs import OutputTensors
+from normdiag.measure.passes.model_outputs import OutputTensors
 from normdiag.measure.sites.samples import AddSample, NormSample
 from normdiag.measure.sites.site_statistics import SiteStatistics
 

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from normdiag.evidence.weights import TensorFingerprint
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.tensors import iterate_tensors
 from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.measure.passes.learned_values import LearnedValues
+from normdiag.measure.passes.model_outputs import fingerprint_outputs
 from normdiag.measure.passes.recorded_forward import record_forward
 from normdiag.measure.passes.records import SiteRecords
 from normdiag.measure.passes.row_context import RowContext
@@ -27,6 +29,8 @@ class ForwardPass(ForwardStructure):
     layouts: TokenLayouts
     is_finite: bool
     """Whether every norm input, every sum of an add and the output were finite."""
+    outputs: dict[str, TensorFingerprint]
+    """Name -> sums of the output's rows; empty where they were not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ def run_forward(
         records=observer.records,
         layouts=layouts,
         is_finite=is_output_finite and observer.records.are_finite(),
+        outputs=fingerprint_outputs(output, batch) if quantities.outputs else {},
     )
 
 

@@ -30,6 +30,8 @@ class MeasuredQuantities:
     """Statistics per row of norm inputs."""
     peaks: bool = True
     """The largest values between the sites: of products, contractions and squares."""
+    outputs: bool = False
+    """Sums of the model's outputs."""
 
 
 def overwrites_site_operand(op: str, args: tuple[Any, ...]) -> bool:

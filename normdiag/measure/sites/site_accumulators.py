@@ -19,6 +19,7 @@ from normdiag.measure.sites.head_input import HeadInputAccumulator
 from normdiag.measure.sites.jacobians import measure_norm_jacobian
 from normdiag.measure.sites.norm_inputs import NormInputAccumulator
 from normdiag.measure.sites.norm_output import output_rms
+from normdiag.measure.sites.output_sums import OutputSums
 from normdiag.measure.sites.replay import replay_add, replay_norm
 from normdiag.measure.sites.samples import (
     AddSample,
@@ -50,6 +51,7 @@ class SiteAccumulators:
     add_samples: dict[str, SampleAccumulator[AddSample]] = field(default_factory=dict)
     peaks: BranchPeaks = field(default_factory=BranchPeaks)
     head_input: HeadInputAccumulator = field(default_factory=HeadInputAccumulator)
+    outputs: OutputSums = field(default_factory=OutputSums)
     traces: TraceAccumulator = field(default_factory=TraceAccumulator)
     site_ids: set[str] = field(default_factory=set)
     """Of all norms and adds that ran in any pass."""
@@ -63,6 +65,7 @@ class SiteAccumulators:
         if not forward.is_finite:
             self.nonfinite_passes.add(pass_number(sequences))
         self.head_input.update(forward)
+        self.outputs.update(forward.outputs, sequences)
         self.peaks.update(records.peaks, sites, sequences)
         numbers: dict[str, TokenNumbers] = {}
         variances: dict[str, TokenVariances] = {}
@@ -89,6 +92,7 @@ class SiteAccumulators:
         merge_by_id(self.add_samples, other.add_samples)
         self.peaks.merge(other.peaks)
         self.head_input.merge(other.head_input)
+        self.outputs.merge(other.outputs)
         self.traces.merge(other.traces)
         self.site_ids |= other.site_ids
         self.nonfinite_passes |= other.nonfinite_passes
@@ -133,6 +137,7 @@ class SiteAccumulators:
             closure=compute_closures(first) if has_stream else {},
             replay=replay,
             head_input=self.head_input.compute() if has_stream else None,
+            outputs=self.outputs.compute(),
         )
 
     def compute_growth(self, first: ForwardPass) -> dict[str, Growth]:

@@ -99,7 +99,11 @@ def _describe_subjects(comparison: Comparison) -> FactList:
         rows.append(
             ("output", f"{shorten_text(name)}: relative error {error} (median over tokens)")
         )
-    rows += [("not compared", shorten_text(text)) for text in comparison.not_compared]
+    rows += [
+        ("outputs", f"{shorten_text(name)}: equal in all sums that the reports hold")
+        for name in comparison.equal_outputs
+    ]
+    rows += [("not judged", shorten_text(text)) for text in comparison.not_compared]
     if comparison.note is not None:
         rows.append(("note", shorten_text(comparison.note)))
     return FactList(facts=tuple(Fact(label=label, lines=(value,)) for label, value in rows))

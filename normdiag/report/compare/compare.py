@@ -20,6 +20,8 @@ from normdiag.report.compare.comparison import (
 from normdiag.report.compare.output_differences import (
     find_norm_differences,
     find_output_differences,
+    find_output_sum_differences,
+    list_equal_outputs,
     list_not_compared,
 )
 from normdiag.report.compare.pairing import pair_sites
@@ -69,6 +71,8 @@ def compare_reports(
     part = stream_differences.find_first_divergence(stream)
     differences += find_norm_differences(sides, named, layers)
     differences += find_output_differences(sides, part)
+    if basis == "summaries":
+        differences += find_output_sum_differences(sides, part)
     ordered = _sort_differences(differences, sides)
     return Comparison(
         a=a.subject,
@@ -82,6 +86,7 @@ def compare_reports(
         first_divergence=part,
         stream=stream,
         outputs=sides.differences.outputs,
+        equal_outputs=list_equal_outputs(sides) if basis == "summaries" else (),
         not_compared=tuple(list_not_compared(sides)),
         changes=tuple(finding_changes.find_changes(a, b, sides.pairing.paired_ids)),
         skipped_rules=finding_changes.rules_skipped_once(a, b),
@@ -191,7 +196,8 @@ def _describe_no_difference(stream: tuple[StreamDifference, ...], sides: ReportP
         return "no difference in structure, norms and weights; the streams were not compared"
     worst = max(stream, key=lambda site: site.out.median)
     if worst.out.max == 0.0:
-        what = "streams and outputs are" if largest == 0.0 else "streams are"
+        is_equal = largest == 0.0 or (largest is None and list_equal_outputs(sides))
+        what = "streams and outputs are" if is_equal else "streams are"
         return f"no difference: the {what} equal in every number that was compared"
     behind = "" if largest is None else f"; of the outputs at most {format_number(largest)}"
     return (

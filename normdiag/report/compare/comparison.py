@@ -123,6 +123,8 @@ class Comparison:
     changes: tuple[FindingChange, ...]
     outputs: dict[str, RelativeDifference] = field(default_factory=dict)
     """Of the models' output tensors on the same inputs."""
+    equal_outputs: tuple[str, ...] = ()
+    """Of saved reports: names of outputs whose sums agree in both, within rounding."""
     not_compared: tuple[str, ...] = ()
     """What could not be compared, and why."""
     skipped_rules: tuple[SkippedRule, ...] = ()

@@ -9,6 +9,8 @@ from normdiag.report.compare.comparison import Difference, Divergence
 from normdiag.report.compare.moved_layers import MovedLayers
 from normdiag.report.compare.report_pair import ReportPair, SiteDifference, fold_differences
 from normdiag.report.compare.stream_differences import exceeds_tolerance
+from normdiag.report.compare.tensor_differences import have_equal_sums
+from normdiag.report.inputs import are_same_inputs
 
 
 def find_norm_differences(
@@ -68,9 +70,53 @@ def find_output_differences(sides: ReportPair, part: Divergence | None) -> Itera
             )
 
 
+def find_output_sum_differences(sides: ReportPair, part: Divergence | None) -> Iterator[Difference]:
+    """Of saved reports: outputs whose sums differ although all adds agree."""
+    equal = list_equal_outputs(sides)
+    if part is not None or sides.differences.adds:
+        return
+    last = max((add for add, _ in sides.pairing.adds), key=lambda add: add.depth)
+    for name in _comparable_outputs(sides):
+        if name not in equal:
+            yield Difference(
+                kind="output",
+                severity="warning",
+                a=(last.id,),
+                b=(sides.pairing.paired_ids.get(last.id, last.id),),
+                message=f"the outputs ({name}) differ in their sums: equal in norm up to the last "
+                f"add {last.id}; the difference arises behind it, or in directions that norms of "
+                "the stream do not show",
+            )
+
+
+def list_equal_outputs(sides: ReportPair) -> tuple[str, ...]:
+    """Names of outputs that agree in all sums of both reports, within rounding of the stream."""
+    mine, theirs = sides.a.measurements.outputs, sides.b.measurements.outputs
+    depth = max((add.depth for add, _ in sides.pairing.adds), default=0)
+    tolerance = 4 * sides.rounding.stream_tolerance(depth)
+    return tuple(
+        name
+        for name in _comparable_outputs(sides)
+        if all(
+            have_equal_sums(x, y, tolerance) for x, y in zip(mine[name], theirs[name], strict=True)
+        )
+    )
+
+
+def _comparable_outputs(sides: ReportPair) -> list[str]:
+    mine, theirs = sides.a.measurements.outputs, sides.b.measurements.outputs
+    if not are_same_inputs(sides.a.subject.probe, sides.b.subject.probe):
+        return []
+    return [name for name in mine if name in theirs and len(mine[name]) == len(theirs[name])]
+
+
 def list_not_compared(sides: ReportPair) -> Iterator[str]:
     """What equality is not claimed of."""
-    if not sides.differences.outputs:
-        is_run = bool(sides.differences.adds)
-        why = "no output of one name and shape" if is_run else "saved reports or other inputs"
-        yield f"outputs: not compared ({why})"
+    if sides.differences.outputs or _comparable_outputs(sides):
+        return
+    why = "saved reports"
+    if sides.differences.adds:
+        why = "no output of one name and shape"
+    elif not are_same_inputs(sides.a.subject.probe, sides.b.subject.probe):
+        why = "other inputs"
+    yield f"outputs: not compared ({why})"

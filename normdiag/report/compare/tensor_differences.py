@@ -59,6 +59,17 @@ def _get_fingerprints(sides: ReportPair) -> tuple[Fingerprints, Fingerprints]:
     return mine.fingerprints if mine else {}, theirs.fingerprints if theirs else {}
 
 
+def have_equal_sums(x: TensorFingerprint, y: TensorFingerprint, tolerance: float) -> bool:
+    """Whether tensors of one shape agree in all sums within `tolerance` of their norm."""
+    slack = tolerance * math.sqrt(max(x.squares, y.squares))
+    sums = ("sum", "by_row", "by_column", "by_cell")
+    return (
+        x.shape == y.shape
+        and abs(math.sqrt(x.squares) - math.sqrt(y.squares)) <= slack
+        and all(abs(getattr(x, name) - getattr(y, name)) <= slack for name in sums)
+    )
+
+
 def _find_partner(name: str, names: list[str], sides: ReportPair) -> str | None:
     mine, theirs = _get_fingerprints(sides)
     for other in names:

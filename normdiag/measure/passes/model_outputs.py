@@ -1,4 +1,4 @@
-"""What a model puts out for its inputs, kept to compare another model's with it."""
+"""The outputs of a model for its inputs: whole, to compare another model's, or as sums."""
 
 from __future__ import annotations
 
@@ -8,25 +8,38 @@ from typing import Any
 import torch
 from torch import nn
 
+from normdiag.evidence.weights import TensorFingerprint
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.padding import token_mask
 from normdiag.inputs.tensors import iterate_tensors
 from normdiag.measure.passes.model_call import call_model, quiet_model
+from normdiag.numerics.tensor_fingerprint import fingerprint_tensor
 
 OutputTensors = dict[str, torch.Tensor]
 """Floating output tensors of one batch by name, each (rows, features), without padding."""
 
 
 def compute_outputs(model: nn.Module, batches: Sequence[Batch]) -> tuple[OutputTensors, ...]:
-    """Run each batch once more, plainly, and keep the output on the host."""
+    """Run each batch once more, plainly, and keep the outputs on the host."""
     with torch.no_grad(), quiet_model(model):
-        return tuple(_collect_outputs(call_model(model, batch), batch) for batch in batches)
+        outputs = (select_outputs(call_model(model, batch), batch) for batch in batches)
+        return tuple({name: rows.cpu() for name, rows in each.items()} for each in outputs)
 
 
-def _collect_outputs(output: Any, batch: Batch) -> OutputTensors:
+def fingerprint_outputs(output: Any, batch: Batch) -> dict[str, TensorFingerprint]:
+    """Name -> sums of the rows of each output that is finite."""
+    return {
+        name: fingerprint_tensor(rows)
+        for name, rows in select_outputs(output, batch).items()
+        if bool(torch.isfinite(rows).all())
+    }
+
+
+def select_outputs(output: Any, batch: Batch) -> OutputTensors:
+    """Name -> rows of each floating output, without padding and without caches."""
     mask = token_mask(batch)
     return {
-        name: _select_rows(tensor.detach(), mask).cpu()
+        name: _select_rows(tensor.detach(), mask)
         for name, tensor in _iterate_named(output)
         if tensor.is_floating_point() and tensor.numel() and not tensor.is_meta
     }
