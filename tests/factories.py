@@ -6,9 +6,10 @@ The numbers are made up and shaped like those of real models; every field can be
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from normdiag.evidence.architecture import Architecture, Gain, Norm, ResidualAdd, Scale, Stack
-from normdiag.evidence.blocks import BlockJacobian
+from normdiag.evidence.blocks import BlockJacobian, TokenBlock
 from normdiag.evidence.norm_inputs import Amplification, NormJacobian, NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.statistics import MeanMedianMax, MedianMax, MedianMin, Range
@@ -161,7 +162,20 @@ def block(largest: float, smallest: float, **given) -> BlockJacobian:
         "method": "dense",
         "error": 2.4e-6,
     }
-    return BlockJacobian(**{**fields, **given})
+    whole = BlockJacobian(**{**fields, **given})
+    names = ("mean_square", "distance", "method", "error", "is_bound")
+    shared = {name: getattr(whole, name) for name in names}
+    tokens = tuple(
+        TokenBlock(
+            token=TokenPosition(sequence=0, position=position),
+            sigma_max=whole.sigma_max,
+            sigma_min=smallest / factor,
+            kappa=largest / smallest * factor,
+            **shared,
+        )
+        for position, factor in zip((1, 3, 4, 6, 7), (0.5, 0.8, 1.0, 2.0, 1.5), strict=True)
+    )
+    return replace(whole, tokens=tokens)
 
 
 def blocks(adds: list[ResidualAdd], zeros: int = 0) -> dict[str, BlockJacobian]:

@@ -9,8 +9,28 @@ from normdiag.evidence.stream import TokenPosition
 
 
 @record
+class TokenBlock:
+    """The Jacobian of a block at one token."""
+
+    token: TokenPosition
+    sigma_max: float
+    sigma_min: float | None
+    kappa: float | None
+    mean_square: float | None
+    distance: float | None
+    method: Literal["dense", "iterative"]
+    error: float
+    """Relative error bound of `sigma_max`."""
+    is_bound: bool = False
+    """Whether `sigma_min` is an upper bound, and so `kappa` a lower one."""
+
+
+@record
 class BlockJacobian:
     """dy/dx at one token, x and y the stream before and after a span; singular values s_1 >= ..
+
+    `sigma_max`, `sigma_min`, `kappa`, `mean_square` and `distance` are medians over `tokens`, which
+    lie at different depths of context.
 
     A span runs from the skip operand of one add to that of a later one (including the stream norm
     for post-norm), so consecutive blocks have no gap.
@@ -18,6 +38,7 @@ class BlockJacobian:
 
     span: Literal["add", "layer", "stack"]
     token: TokenPosition
+    """The last of `tokens`."""
     sigma_max: float
     sigma_min: float | None
     """The smallest singular value that the placement does not make zero; an upper bound where
@@ -27,17 +48,21 @@ class BlockJacobian:
     mean_square: float | None
     """||J||_F^2 / H: 1 is dynamical isometry."""
     effective_rank: float | None
-    """exp of the entropy of s / sum s (Roy and Vetterli 2007)."""
+    """exp of the entropy of s / sum s (Roy and Vetterli 2007), at `token`."""
     zeros: int
     """Number of excluded singular values: those that the placement makes zero (up to epsilon)."""
     distance: float | None
     """||J - I||_2, where the block is skip plus branch."""
     method: Literal["dense", "iterative"]
     error: float
-    """Relative error bound of sigma_max."""
+    """Relative error bound of sigma_max, the largest of the tokens'."""
     is_bound: bool = False
+    """Whether the medians of sigma_min and kappa are bounds."""
     layer: int | None = None
     mean_square_deviation: float | None = None
     """Standard deviation of `mean_square` where it is a stochastic estimate."""
     product: float | None = None
-    """For a stack: the product of its layers' sigma_max, an upper bound of its own."""
+    """For a stack: the median over tokens of the product of its layers' sigma_max, an upper bound
+    of its own."""
+    tokens: tuple[TokenBlock, ...] = ()
+    """The values at each token, by position."""

@@ -28,6 +28,8 @@ class NormJacobian:
     kappa: MedianMax | None
     radial: MedianMax | None
     tokens: int
+    """1 for a batch norm with running statistics: diag(gain / s) is the same at every token, and
+    no direction is left out of sigma_min."""
 
 
 @record

@@ -13,7 +13,7 @@ from normdiag.evidence.invariances import Invariances
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.precision import Precision
 from normdiag.inputs.batch import Batch
-from normdiag.measure.blocks.blocks import count_spans, measure_blocks
+from normdiag.measure.blocks.blocks import DEPTHS, count_spans, measure_blocks
 from normdiag.measure.branch_weights import measure_branch_weights
 from normdiag.measure.depth.depth import relate_layers
 from normdiag.measure.gradients.backward import measure_gradients
@@ -140,7 +140,7 @@ STEPS = (
         "block-jacobians",
         "differentiating the blocks",
         _add_blocks,
-        lambda measured: count_spans(measured.statistics.sites.architecture),
+        lambda measured: len(DEPTHS) * count_spans(measured.statistics.sites.architecture),
     ),
     MeasuringStep("invariances", "testing invariances", _add_invariances),
     MeasuringStep("centring-swap", "swapping the norms", _add_centring),

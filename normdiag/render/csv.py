@@ -11,7 +11,7 @@ import csv
 from collections.abc import Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from itertools import zip_longest
-from typing import Any, get_args, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from rich.console import Console
 
@@ -141,6 +141,8 @@ def _list_names(prefix: str, record: type) -> Iterator[str]:
         name = f"{prefix}.{field.name}".lstrip(".")
         kinds = (hints[field.name], *get_args(hints[field.name]))
         inner = next((kind for kind in kinds if is_dataclass(kind)), None)
+        if inner is not None and get_origin(hints[field.name]) is tuple:
+            continue
         if isinstance(inner, type):
             yield from _list_names(name, inner)
         else:
@@ -160,7 +162,8 @@ def _iterate_leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
                 f"{prefix}.{field.name}".lstrip("."), getattr(value, field.name)
             )
     elif isinstance(value, tuple):
-        yield prefix, " ".join(map(str, value))
+        if value and not is_dataclass(value[0]):  # no records of single tokens
+            yield prefix, " ".join(map(str, value))
     elif value is not None:
         yield prefix, value
 

@@ -61,7 +61,13 @@ def example_inputs(name, length=LENGTH):
 
 def measure(model, inputs, **settings):
     batch = Batch(inputs=inputs, rows=(0,))
-    return measure_blocks(model, batch, lambda: None, settings.pop("positions", LENGTH))
+    return measure_blocks(
+        model,
+        batch,
+        lambda: None,
+        settings.pop("positions", LENGTH),
+        settings.pop("depths", (1.0,)),
+    )
 
 
 def assert_like(block, jacobian, zeros):

@@ -24,7 +24,9 @@ def tokens(directory):
 
 def assert_alike(model, ids, stack, zeros):
     """Within 1 %, and sigma_max within the error that is stated."""
-    blocks, skipped = measure_blocks(model, Batch(inputs={"input_ids": ids}), lambda: None, LENGTH)
+    blocks, skipped = measure_blocks(
+        model, Batch(inputs={"input_ids": ids}), lambda: None, LENGTH, (1.0,)
+    )
     assert skipped == ()
     paths = [f"{stack}.{k}" for k in range(len(zeros))]
     truth = oracle.Layers(model, {"input_ids": ids}, paths, LENGTH - 1)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
 from typing import Literal
 
 import torch
 from torch import Tensor
 
-from normdiag.evidence.blocks import BlockJacobian
+from normdiag.evidence.blocks import BlockJacobian, TokenBlock
 from normdiag.evidence.stream import TokenPosition
 from normdiag.measure.blocks.spans import StreamSpan
 from normdiag.numerics.frobenius_norm import estimate_frobenius_square
@@ -83,6 +85,59 @@ def summarise_matrix(
         method="dense",
         error=ROUNDING * ulp + (off / top if top > 0 else 0.0),
         is_bound=is_bound,
+    )
+
+
+def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
+    """The medians over tokens of one block, and each token's numbers."""
+    last = max(blocks, key=lambda block: block.token.position)
+    each = {block.token: block for block in blocks}
+    ordered = [each[token] for token in sorted(each, key=lambda token: token.position)]
+    kappas = [_kappa(block) for block in ordered]
+    worst = [math.inf if block.is_bound else _kappa(block) for block in ordered]
+    smallest = [block.sigma_min for block in ordered if block.sigma_min is not None]
+    least = [0.0 if block.is_bound else block.sigma_min or 0.0 for block in ordered]
+    return replace(
+        last,
+        sigma_max=median(block.sigma_max for block in ordered),
+        sigma_min=median(smallest) if smallest else None,
+        kappa=median(kappas) if any(block.kappa is not None for block in ordered) else None,
+        mean_square=_median_of(block.mean_square for block in ordered),
+        mean_square_deviation=max(
+            (b.mean_square_deviation for b in ordered if b.mean_square_deviation is not None),
+            default=None,
+        ),
+        distance=_median_of(block.distance for block in ordered),
+        product=_median_of(block.product for block in ordered),
+        error=max(block.error for block in ordered),
+        method="iterative" if any(b.method == "iterative" for b in ordered) else "dense",
+        is_bound=any(block.is_bound for block in ordered)
+        and (median(worst) != median(kappas) or median(least) != median(smallest or [0.0])),
+        tokens=tuple(_token_block(block) for block in ordered),
+    )
+
+
+def _kappa(block: BlockJacobian) -> float:
+    """Infinite where sigma_min is zero."""
+    return math.inf if block.kappa is None else block.kappa
+
+
+def _median_of(values: Iterable[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return median(present) if present else None
+
+
+def _token_block(block: BlockJacobian) -> TokenBlock:
+    return TokenBlock(
+        token=block.token,
+        sigma_max=block.sigma_max,
+        sigma_min=block.sigma_min,
+        kappa=block.kappa,
+        mean_square=block.mean_square,
+        distance=block.distance,
+        method=block.method,
+        error=block.error,
+        is_bound=block.is_bound,
     )
 
 

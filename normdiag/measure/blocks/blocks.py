@@ -2,96 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from itertools import groupby
-from math import prod
-from typing import Literal
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
-import torch
 from torch import nn
+from torch.utils._python_dispatch import _disable_current_modes
 
 from normdiag.errors import RunError
-from normdiag.evidence.architecture import Architecture, layer_id
+from normdiag.evidence.architecture import Architecture
 from normdiag.evidence.blocks import BlockJacobian
 from normdiag.evidence.coverage import SkippedMeasurement
 from normdiag.evidence.stream import TokenPosition
 from normdiag.inputs.batch import Batch
-from normdiag.inputs.truncation import first_token_position, truncate_batch
-from normdiag.measure.blocks.block_numbers import (
-    BlockSite,
-    estimate_disagreement,
-    summarise_matrix,
-    summarise_products,
-)
-from normdiag.measure.blocks.copies import AddOutputs, jacobian_from_copies, run_copies
-from normdiag.measure.blocks.paths import TokenJacobian, compose_jacobians
+from normdiag.inputs.truncation import count_positions, first_token_position, truncate_batch
+from normdiag.measure.blocks.block_numbers import summarise_tokens
+from normdiag.measure.blocks.copies import AddOutputs, run_copies
 from normdiag.measure.blocks.points import StreamPoint, find_stream_points
-from normdiag.measure.blocks.spans import StreamSpan, is_followed
-from normdiag.measure.blocks.structural_zeros import count_structural_zeros
+from normdiag.measure.blocks.spans import StreamSpan
+from normdiag.measure.blocks.stack_blocks import WIDEST, StackBlocks
 from normdiag.measure.passes.gradient_edges import GradientEdges, record_gradient_edges
 from normdiag.structure.stack_structure import StackStructure
 
 POSITIONS = 8
-"""Tokens of the probe: the cost of a dense Jacobian grows with each."""
-WIDEST, MOST_WORK = 1024, 8 * 1024**3
-"""Dense up to this width H, and while H^3 tokens, to which its cost is proportional, is no more.
-
-There it costs as much as the iteration, which grows with H^2 only: some 3 s of one core a layer.
-"""
-_NEAR = 1e-4
-"""How far a Jacobian from copies may be off, relative to its singular values' mean."""
+"""Tokens of context for a causal model: the cost of a dense Jacobian grows with each."""
+WHOLE_POSITIONS = 32
+"""The same where tokens see later ones; the last token, such as a [SEP], is kept."""
+DEPTHS = (0.25, 0.5, 0.75, 1.0)
+"""The tokens, as shares of the sequence."""
 _WORTH = 1 << 30
 """Products of H^3, tokens and adds from which a forward of copies is worth while."""
 
 
-class _ImpossibleError(Exception):
-    """A span that has no Jacobian, and why."""
-
-
 def measure_blocks(
-    model: nn.Module, batch: Batch, advance: Callable[[], None], positions: int = POSITIONS
+    model: nn.Module,
+    batch: Batch,
+    advance: Callable[[], None],
+    positions: int = POSITIONS,
+    depths: Sequence[float] = DEPTHS,
 ) -> tuple[dict[str, BlockJacobian], tuple[SkippedMeasurement, ...]]:
-    """The blocks of `model` at the last of the first `positions` tokens of the first sequence.
+    """Measure the blocks of `model` at tokens of the first sequence, at `depths` of its context.
 
-    Keys are ids of adds, "<stack>/layer#k" and ids of stacks. Spans that could not be measured
-    are returned with the reason.
-    `advance` is called `count_spans(architecture)` times.
+    A causal model is run on the tokens up to each one: the context is the first `positions`. Where
+    tokens see later ones the context is the whole sequence, up to `WHOLE_POSITIONS` tokens.
+
+    Returns:
+        The blocks by id of an add, "<stack>/layer#k" and id of a stack, as medians over the
+        tokens; and what could not be measured at any token, with the reason. `advance` is called
+        `count_spans(architecture)` times for each of `depths`.
     """
+    blocks = _TokenBlocks(model, batch, advance)
     short = truncate_batch(batch, positions)
-    start = TokenPosition(
-        sequence=batch.rows[0] if batch.rows else 0,
-        position=0 if short is batch else first_token_position(batch),
-    )
-    blocks: dict[str, BlockJacobian] = {}
-    skipped_spans: dict[str, list[str]] = {}
     try:
-        sums = AddOutputs()
-        with record_gradient_edges(model, short, sums) as edges:
-            worth = short is not batch and any(_is_worth_copying(s) for s in edges.stacks)
-            copies = run_copies(model, short, edges, sums) if worth else {}
-            for name, stack in edges.sites.stacks.items():
-                stack_blocks = _StackBlocks(
-                    edges, name, stack, start, advance, copies.get(name, [])
-                )
-                stack_blocks.measure_all()
-                blocks |= stack_blocks.blocks
-                for span, why in stack_blocks.skipped.items():
-                    skipped_spans.setdefault(why, []).append(span)
+        with record_gradient_edges(model, short, blocks.sums) as edges:
+            is_causal = short is not batch and not _sees_later_tokens(edges)
+            if is_causal or short is batch:
+                blocks.update(edges, short, (1.0,) if is_causal else depths)
+        if is_causal:
+            length = count_positions(short)
+            for size in (max(1, math.ceil(depth * length)) for depth in depths):
+                if size < length:
+                    blocks.run_context(truncate_batch(batch, size), (1.0,))
+        elif short is not batch:
+            size = max(positions, WHOLE_POSITIONS)
+            blocks.run_context(truncate_batch(batch, size, keeps_last=True), depths)
     except RunError as error:
         return {}, (
             SkippedMeasurement(what="Jacobians of blocks", why=f"with autograd on, {error}"),
         )
-    return blocks, tuple(
-        SkippedMeasurement(what=f"Jacobians of {_join_names(names)}", why=why)
-        for why, names in skipped_spans.items()
-    )
+    return blocks.compute(), blocks.list_skipped()
 
 
 def count_spans(architecture: Architecture) -> int:
     """How many spans there are."""
     adds = architecture.residual_adds
     return len(adds) + len({(a.stack, a.layer) for a in adds}) + len(architecture.stacks)
+
+
+def _sees_later_tokens(edges: GradientEdges) -> bool:
+    """Whether in some stack a token in the middle reads what comes after it."""
+    for stack in edges.stacks:
+        points = find_stream_points(edges, stack, 0.5)
+        start, end = points[0], points[-1]
+        if isinstance(start, StreamPoint) and isinstance(end, StreamPoint):
+            try:
+                with _disable_current_modes():  # only a forward writes in place
+                    reads_later = StreamSpan(start, end).reads_later_rows()
+            except (RuntimeError, NotImplementedError):
+                continue  # it has no derivative: that is said where its blocks are measured
+            if reads_later:
+                return True
+    return False
+
+
+@dataclass(slots=True)
+class _TokenBlocks:
+    """The blocks of a model at one token after the other."""
+
+    model: nn.Module
+    batch: Batch
+    advance: Callable[[], None]
+    sums: AddOutputs = field(default_factory=AddOutputs)
+    """Of the forward that is being differentiated."""
+    _measured: dict[str, list[BlockJacobian]] = field(default_factory=dict)
+    _skipped: dict[str, str] = field(default_factory=dict)
+    """Why, by id."""
+
+    def run_context(self, context: Batch, depths: Sequence[float]) -> None:
+        """Run the model on `context` and measure at the tokens at `depths` of it."""
+        self.sums.adds.clear()
+        with record_gradient_edges(self.model, context, self.sums) as edges:
+            self.update(edges, context, depths)
+
+    def update(self, edges: GradientEdges, context: Batch, depths: Sequence[float]) -> None:
+        """Measure at the tokens at `depths` of a forward on `context`."""
+        is_cut = context is not self.batch
+        start = TokenPosition(
+            sequence=self.batch.rows[0] if self.batch.rows else 0,
+            position=first_token_position(self.batch) if is_cut else 0,
+        )
+        is_worth_copying = is_cut and any(_is_worth_copying(stack) for stack in edges.stacks)
+        for depth in depths:
+            copies = (
+                run_copies(self.model, context, edges, self.sums, depth) if is_worth_copying else {}
+            )
+            for name, stack in edges.sites.stacks.items():
+                points = copies.get(name, [])
+                blocks = StackBlocks(edges, name, stack, start, self.advance, points, depth)
+                with _disable_current_modes():  # only a forward writes in place
+                    blocks.measure_all()
+                for id, block in blocks.blocks.items():
+                    self._measured.setdefault(id, []).append(block)
+                self._skipped |= blocks.skipped
+
+    def compute(self) -> dict[str, BlockJacobian]:
+        """The medians over the tokens."""
+        return {id: summarise_tokens(blocks) for id, blocks in self._measured.items()}
+
+    def list_skipped(self) -> tuple[SkippedMeasurement, ...]:
+        """What was measured at no token, by reason."""
+        reasons: dict[str, list[str]] = {}
+        for id, why in self._skipped.items():
+            if id not in self._measured:
+                reasons.setdefault(why, []).append(id)
+        return tuple(
+            SkippedMeasurement(what=f"Jacobians of {_join_names(names)}", why=why)
+            for why, names in reasons.items()
+        )
 
 
 def _is_worth_copying(stack: StackStructure) -> bool:
@@ -101,164 +158,3 @@ def _is_worth_copying(stack: StackStructure) -> bool:
 
 def _join_names(names: list[str]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
-
-
-@dataclass(frozen=True, slots=True)
-class _BlockRange:
-    """The adds first .. last - 1 of a stack."""
-
-    id: str
-    span: Literal["add", "layer", "stack"]
-    first: int
-    last: int
-    layer: int | None = None
-
-
-@dataclass(slots=True)
-class _StackBlocks:
-    """The blocks of one stack, from the first add to the last."""
-
-    edges: GradientEdges
-    name: str
-    stack: StackStructure
-    start: TokenPosition
-    """The probe's first token."""
-    advance: Callable[[], None]
-    copies: list[StreamPoint | str]
-    """The points among copies of the token, where there are any."""
-    blocks: dict[str, BlockJacobian] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
-    """Why, by id."""
-    _followed: dict[int, bool] = field(default_factory=dict)
-    """Of each add, whether autograd follows all of its branches."""
-    _points: list[StreamPoint | str] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._points = find_stream_points(self.edges, self.stack)
-
-    def measure_all(self) -> None:
-        """Adds make layers and layers make the stack, where the product is the whole."""
-        whole: TokenJacobian | None = None
-        gains: list[float | None] = []
-        for n, layer in enumerate(self._iterate_layers()):
-            path: TokenJacobian | None = None
-            for add in self._iterate_adds(layer):
-                own = self._measure_block(add)
-                path = own if add.first == layer.first else compose_jacobians(path, own)
-            path = self._measure_block(layer, path)
-            whole = path if n == 0 else compose_jacobians(whole, path)
-            gains.append(self.blocks[layer.id].sigma_max if layer.id in self.blocks else None)
-        stack = _BlockRange(self.name, "stack", 0, len(self.stack.adds))
-        self._measure_block(stack, whole)
-        if stack.id in self.blocks and None not in gains:
-            product = prod(gain for gain in gains if gain is not None)
-            self.blocks[stack.id] = replace(self.blocks[stack.id], product=product)
-
-    def _iterate_layers(self) -> Iterator[_BlockRange]:
-        numbered = enumerate(f.layer for f in self.stack.adds)
-        for layer, run in groupby(numbered, key=lambda pair: pair[1]):
-            own = [i for i, _ in run]
-            yield _BlockRange(layer_id(self.name, layer), "layer", own[0], own[-1] + 1, layer)
-
-    def _iterate_adds(self, layer: _BlockRange) -> Iterator[_BlockRange]:
-        for i in range(layer.first, layer.last):
-            id = self.edges.sites.adds[self.stack.adds[i].add]
-            yield _BlockRange(id, "add", i, i + 1, layer.layer)
-
-    def _measure_block(
-        self, cut: _BlockRange, parts: TokenJacobian | None = None
-    ) -> TokenJacobian | None:
-        """File the block of one span. Its Jacobian, where that is held."""
-        path = None
-        try:
-            span = self._build_span(cut)
-            place = self._describe_site(cut, span)
-            held = self._compute_matrix(span, cut, parts)
-            if held is None:
-                self.blocks[cut.id] = summarise_products(span, place)
-            else:
-                path, off = held
-                self.blocks[cut.id] = summarise_matrix(path.jacobian, place, span.dtype, off)
-        except _ImpossibleError as error:
-            self.skipped[cut.id] = str(error)
-        except (RuntimeError, NotImplementedError) as error:  # of torch's backward
-            why = str(error).split("\n", 1)[0]
-            self.skipped[cut.id] = f"torch cannot differentiate it: {why}"
-        self.advance()
-        return path
-
-    def _build_span(self, cut: _BlockRange) -> StreamSpan:
-        """Raises _ImpossibleError where the ends do not match."""
-        start, end = self._points[cut.first], self._points[cut.last]
-        for point in (start, end):
-            if isinstance(point, str):
-                raise _ImpossibleError(point)
-        assert isinstance(start, StreamPoint)
-        assert isinstance(end, StreamPoint)
-        if start.width != end.width:
-            raise _ImpossibleError(
-                f"the stream's width goes from {start.width} to {end.width} there"
-            )
-        if (start.row_count, start.token) != (end.row_count, end.token):
-            raise _ImpossibleError("tokens change places or number there")
-        for k in range(cut.first, cut.last):
-            if k not in self._followed:
-                self._followed[k] = is_followed(self.edges, self.stack.adds[k].add)
-            if not self._followed[k]:
-                raise _ImpossibleError("autograd does not follow a branch there")
-        span = StreamSpan(start, end)
-        if not bool(span.pull_back(torch.ones(1, span.width)).isfinite().all()):
-            raise _ImpossibleError("the derivative is not finite there")
-        return span
-
-    def _compute_matrix(
-        self, span: StreamSpan, cut: _BlockRange, parts: TokenJacobian | None
-    ) -> tuple[TokenJacobian, float] | None:
-        """The Jacobian and how far off it may be; None where it is too large to be held."""
-        if span.width > WIDEST or span.width**3 * span.end.row_count > MOST_WORK:
-            return None
-        if parts is not None and parts.is_whole:
-            return parts, estimate_disagreement(span, parts.jacobian)
-        if cut.span == "stack":
-            return None
-        leaves, returns = span.test_isolation()
-        if not (leaves or returns):
-            alone = self._compute_from_copies(span, cut)
-            if alone is not None:
-                return alone
-        return TokenJacobian(span.dense_jacobian(), leaves, returns), 0.0
-
-    def _compute_from_copies(
-        self, span: StreamSpan, cut: _BlockRange
-    ) -> tuple[TokenJacobian, float] | None:
-        """From copies of the token, where their Jacobian proves to be that of the span."""
-        ends = self.copies[cut.first : cut.last + 1]
-        if not ends or isinstance(ends[0], str) or isinstance(ends[-1], str):
-            return None
-        matrix = jacobian_from_copies(ends[0], ends[-1])
-        if matrix is None:
-            return None
-        off = estimate_disagreement(span, matrix)
-        rms = float(matrix.square().mean(0).sum().sqrt())
-        return (TokenJacobian(matrix, False, False), off) if off < _NEAR * rms else None
-
-    def _describe_site(self, cut: _BlockRange, span: StreamSpan) -> BlockSite:
-        adds = self.stack.adds
-        links = [link.norms for link in self.stack.chain.links[cut.first + 1 : cut.last + 1]]
-        if cut.last == len(adds):
-            links.append(adds[-1].stream_norms[-1:])
-        norms = [norm for passed in links for norm in passed]
-        is_plain = cut.span != "stack" and not norms
-        for facts in adds[cut.first : cut.last]:
-            is_scaled = facts.skip_factors or facts.is_interpolation or facts.add.node.op == "lerp"
-            is_plain = is_plain and not is_scaled
-        sequence, position = span.end.token
-        return BlockSite(
-            span=cut.span,
-            token=TokenPosition(
-                sequence=self.start.sequence + sequence, position=self.start.position + position
-            ),
-            layer=cut.layer,
-            zeros=count_structural_zeros(norms, self.edges.learned, span.dtype),
-            is_plain=is_plain,
-        )

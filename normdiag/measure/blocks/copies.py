@@ -54,16 +54,16 @@ def _add_location(add: DetectedAdd) -> tuple[str, str]:
 
 
 def run_copies(
-    model: nn.Module, batch: Batch, edges: GradientEdges, sums: AddOutputs
+    model: nn.Module, batch: Batch, edges: GradientEdges, sums: AddOutputs, depth: float = 1.0
 ) -> dict[str, list[StreamPoint | str]]:
-    """Per stack its points in a forward of copies of the last token; none where it goes otherwise.
+    """Per stack its points in a forward of copies of one token; none where it goes otherwise.
 
     Call it inside `record_gradient_edges`, of whose forward on `batch`, one sequence of tokens,
     `edges` and `sums` are.
     """
     tokens: dict[DetectedAdd, int] = {}
     for stack in edges.stacks:
-        for facts, point in zip(stack.adds, find_stream_points(edges, stack), strict=False):
+        for facts, point in zip(stack.adds, find_stream_points(edges, stack, depth), strict=False):
             if isinstance(point, StreamPoint) and point.axis == -1:
                 tokens[facts.add] = point.row
     rows = {}

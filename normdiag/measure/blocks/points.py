@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import prod
 
@@ -62,19 +63,25 @@ class StreamPoint:
         return values.movedim(self.axis, -1).reshape(len(values), -1, self.width)[:, self.row]
 
 
-def find_stream_points(edges: GradientEdges, stack: StackStructure) -> list[StreamPoint | str]:
+def find_stream_points(
+    edges: GradientEdges, stack: StackStructure, depth: float = 1.0
+) -> list[StreamPoint | str]:
     """Before every add what its skip operand is a copy of, and the end; or why there is none.
+
+    The token is the one at `depth` of the first sequence, 1 the last.
 
     Where a norm stands on the stream after the last add, the end is what comes out of it.
     """
-    points = [_find_point(edges, edges.stream_node(f.add), f) for f in stack.adds]
+    points = [_find_point(edges, edges.stream_node(f.add), f, depth) for f in stack.adds]
     last = stack.adds[-1]
     closing = last.stream_norms[-1:]
     end = (closing[0].output or closing[0].node) if closing else last.add.node
-    return [*points, _find_point(edges, end, last)]
+    return [*points, _find_point(edges, end, last, depth)]
 
 
-def _find_point(edges: GradientEdges, node: Node, facts: AddStructure) -> StreamPoint | str:
+def _find_point(
+    edges: GradientEdges, node: Node, facts: AddStructure, depth: float
+) -> StreamPoint | str:
     edge = edges.find_edge(node)
     if edge is None:
         return "autograd does not follow the stream there"
@@ -87,16 +94,16 @@ def _find_point(edges: GradientEdges, node: Node, facts: AddStructure) -> Stream
         return "the features change places there"
     layout: TokenLayout = edges.layouts.layout_of(node)
     lead = leading_sizes(node.shape, (axis,))
-    last = _last_token(layout.site_tokens(lead), prod(lead))
-    if last is None:
+    place = _select_token(layout.site_tokens(lead), prod(lead), depth)
+    if place is None:
         return "which token is which is not known there"
-    row, token = last
+    row, token = place
     known = edge.node._input_metadata[edge.output_nr]
     return StreamPoint(edge, node.shape, axis, row, token, known.dtype, known.device)
 
 
-def _last_token(tokens: Tokens, rows: int) -> tuple[int, tuple[int, int]] | None:
-    """Row, sequence and position of the first sequence's last token."""
+def _select_token(tokens: Tokens, rows: int, depth: float) -> tuple[int, tuple[int, int]] | None:
+    """Row, sequence and position of the token at `depth` of the first sequence."""
     if tokens.rows_per_token != 1 or rows == 0:
         return None
     real = np.arange(rows) if tokens.valid is None else tokens.valid.cpu().numpy()
@@ -104,5 +111,6 @@ def _last_token(tokens: Tokens, rows: int) -> tuple[int, tuple[int, int]] | None
     own = np.flatnonzero(sequence == sequence.min()) if len(real) else real
     if not len(own):
         return None
-    best = own[position[own].argmax()]
+    ordered = own[position[own].argsort(kind="stable")]
+    best = ordered[max(0, math.ceil(depth * len(ordered)) - 1)]
     return int(real[best]), (int(sequence[best]), int(position[best]))

@@ -56,6 +56,12 @@ class StreamSpan:
         returns = int(torch.count_nonzero(to_token)) > int(torch.count_nonzero(own))
         return leaves, returns
 
+    def reads_later_rows(self) -> bool:
+        """Whether a row after the token's reaches it; rows lie in the order of positions."""
+        vector = torch.randn(1, self.width, generator=torch.Generator().manual_seed(0))
+        pulled = self._batched_gradients(self.end.place_at_token(vector.to(self.end.device)))[0]
+        return bool(self.start.flatten_rows(pulled)[self.start.row + 1 :].any())
+
     def dense_jacobian(self) -> Tensor:
         """J itself, in float64: as many vector-Jacobian products as the stream has features."""
         size = _CHUNK_ELEMENTS // max(1, self.width * self.end.row_count)

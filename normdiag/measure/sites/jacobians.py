@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import torch
 
 from normdiag.evidence.norm_inputs import NormJacobian
+from normdiag.evidence.statistics import MedianMax, MedianMin
+from normdiag.graph import Node
 from normdiag.measure.passes.learned_values import LearnedValues
+from normdiag.measure.sites.norm_inputs import norm_denominator
 from normdiag.measure.sites.samples import NormSample
 from normdiag.measure.statistics.summaries import Numbers, median_and_max, median_and_min
 from normdiag.numerics.group_norm_jacobian import prepare_group_spectrum
@@ -21,8 +25,11 @@ def measure_norm_jacobian(
 ) -> NormJacobian | None:
     """Singular values at the sampled tokens.
 
-    None for norms whose Jacobian has another form (batch norms, L2 norms with a floor, DyT).
+    A batch norm with running statistics is linear, with the same Jacobian at every token. None for
+    norms whose Jacobian has another form (batch statistics, L2 norms with a floor, DyT).
     """
+    if norm.running_var is not None and norm.eps_place == "inside":
+        return _running_jacobian(norm, norm.running_var, learned)
     if norm.kind not in ("layernorm", "rmsnorm", "groupnorm") or norm.eps_place != "inside":
         return None
     if not any(sample.rows.numel() for sample in samples):
@@ -43,6 +50,32 @@ def measure_norm_jacobian(
         kappa=None if kappa is None else median_and_max(kappa),
         radial=None if radial is None else median_and_max(radial),
         tokens=sum(sample.rows.numel() for sample in samples),
+    )
+
+
+def _running_jacobian(
+    norm: DetectedNorm, running_var: Node, learned: LearnedValues
+) -> NormJacobian | None:
+    """diag(gain / s), s = sqrt(running variance + eps): its singular values are |gain| / s."""
+    variance, gain = learned.find_tensor(running_var), learned.gain_vector(norm)
+    if variance is None or (norm.gains and gain is None):
+        return None
+    variance = variance.detach().double().cpu().reshape(-1)
+    gain = torch.ones_like(variance) if gain is None else gain
+    if gain.shape != variance.shape or not variance.numel():
+        return None
+    denominator = norm_denominator(norm, learned).compute_denominator(variance.numpy())
+    values = np.abs(gain.numpy()) / denominator
+    if not np.isfinite(values).all():
+        return None
+    largest, smallest = float(values.max()), float(values.min())
+    kappa = largest / smallest if smallest > 0 else math.inf
+    return NormJacobian(
+        sigma_max=MedianMax(median=largest, max=largest),
+        sigma_min=MedianMin(median=smallest, min=smallest),
+        kappa=MedianMax(median=kappa, max=kappa),
+        radial=None,
+        tokens=1,
     )
 
 

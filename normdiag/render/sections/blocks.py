@@ -1,7 +1,8 @@
-"""The Jacobian of each layer, and of each whole stack, at one token."""
+"""The Jacobian of each layer, and of each whole stack, as medians over tokens."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from normdiag.evidence.architecture import Stack, layer_id
@@ -34,8 +35,9 @@ _COLUMNS = (
     ),
     Column(title="sigma_min", align="right", meaning="the smallest one"),
     Column(title="kappa", align="right", meaning="sigma_max / sigma_min"),
+    Column(title="kappa range", align="right", meaning="smallest and largest over the tokens"),
     Column(
-        title="mean square",
+        title="mean sq.",
         align="right",
         meaning="of all singular values (1: lengths are kept on average)",
     ),
@@ -53,8 +55,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         }
         if not layers:
             continue
-        token = next(iter(layers.values())).token
-        place = f"layer by layer, at token {token.position} of sequence {token.sequence}"
+        place = f"layer by layer, {_describe_tokens(next(iter(layers.values())))}"
         yield Heading(title=f"Jacobians of {name_stack(stack.id)}", detail=place)
         yield _plot_maxima(layers)
         yield _tabulate_layers(layers, all_rows=all_rows)
@@ -89,6 +90,7 @@ def _make_row(layer: int, block: BlockJacobian) -> Row:
             Number(value=block.sigma_max),
             Number(value=block.sigma_min, bound="<" if block.is_bound else ""),
             _bound_kappa(block),
+            _format_range(block),
             Number(value=block.mean_square),
             Number(value=block.distance),
         )
@@ -97,6 +99,28 @@ def _make_row(layer: int, block: BlockJacobian) -> Row:
 
 def _bound_kappa(block: BlockJacobian) -> Number:
     return Number(value=block.kappa, bound=">" if block.is_bound else "")
+
+
+def _format_range(block: BlockJacobian) -> str:
+    kappas = [math.inf if token.kappa is None else token.kappa for token in block.tokens]
+    if not kappas:
+        return ""
+    largest = max(block.tokens, key=lambda token: nan_as_largest(token.kappa or math.inf))
+    bound = ">" if largest.is_bound else ""
+    return f"{format_number(min(kappas))}..{bound}{format_number(max(kappas))}"
+
+
+def _describe_tokens(block: BlockJacobian) -> str:
+    token = block.token
+    if not block.tokens:
+        return f"at token {token.position} of sequence {token.sequence}"
+    positions = ", ".join(str(each.token.position) for each in block.tokens)
+    if len(block.tokens) == 1:
+        return f"at token {positions} of sequence {token.sequence}"
+    return (
+        f"medians over {len(block.tokens)} tokens (positions {positions} of sequence "
+        f"{token.sequence})"
+    )
 
 
 def _find_largest_kappa(layers: dict[int, BlockJacobian]) -> int:

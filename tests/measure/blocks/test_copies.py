@@ -6,7 +6,7 @@ from torch import nn
 
 from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks import blocks as measured
-from normdiag.measure.blocks import copies
+from normdiag.measure.blocks import copies, stack_blocks
 from normdiag.measure.blocks.copies import COPIES, AddOutputs, jacobian_from_copies, run_copies
 from normdiag.measure.blocks.points import find_stream_points
 from normdiag.measure.blocks.spans import StreamSpan
@@ -31,7 +31,7 @@ def found(monkeypatch):
         kept.append(jacobian_from_copies(start, end))
         return kept[-1]
 
-    monkeypatch.setattr(measured, "jacobian_from_copies", watched)
+    monkeypatch.setattr(stack_blocks, "jacobian_from_copies", watched)
     return kept
 
 

@@ -124,7 +124,32 @@ def test_of_groups_at_several_lengths() -> None:
     check_jacobian(jacobian, [s for x in inputs for s in group_singular_values(module, x, 2)], 2)
 
 
-@pytest.mark.parametrize("name", ["batch norm", "tanh", "unit vectors", "std + eps"])
+def test_of_running_statistics() -> None:
+    """A fixed map of channels: one Jacobian for every token."""
+    module, x, jacobian = measure_kind(KINDS["batch norm"])
+    assert jacobian is not None
+    assert not module.training
+    one = x[:1]
+    dense = torch.autograd.functional.jacobian(lambda t: module(t), one)
+    values = np.linalg.svd(dense.reshape(one.numel(), -1).numpy(), compute_uv=False)
+    for summary, expected in (
+        (jacobian.sigma_max, values[0]),
+        (jacobian.sigma_min, values[-1]),
+        (jacobian.kappa, values[0] / values[-1]),
+    ):
+        assert summary is not None
+        np.testing.assert_allclose(summary.median, expected, rtol=1e-6)
+    assert (jacobian.radial, jacobian.tokens) == (None, 1)
+
+
+def test_batch_statistics_have_no_jacobian_of_one_token() -> None:
+    torch.manual_seed(0)
+    module = nn.BatchNorm1d(6, track_running_stats=False)
+    _, measurements = measure_sites(module, torch.randn(4, 6))
+    assert [m.jacobian for m in measurements.norms.values()] == [None]
+
+
+@pytest.mark.parametrize("name", ["tanh", "unit vectors", "std + eps"])
 def test_what_has_another_form_is_left_out(name: str) -> None:
     assert measure_kind(KINDS[name])[2] is None
 

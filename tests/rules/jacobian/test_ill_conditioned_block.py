@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from normdiag.evidence.blocks import BlockJacobian
+from normdiag.evidence.blocks import BlockJacobian, TokenBlock
 from normdiag.evidence.stream import TokenPosition
 from tests.rules.builders import evidence, make_adds, one, run_rule, stack
 
@@ -51,3 +51,19 @@ def test_a_bound_is_called_one_and_like_blocks_fold() -> None:
     finding = one(make_evidence(made), "ND503", kappa=1e5)
     assert finding.ids == ("layers.7/add#0", "layers.6/add#0")
     assert "2 adds, layers 6-7 of layers; worst layers.7/add#0" in finding.message
+
+
+def token_block(position: int, kappa: float) -> TokenBlock:
+    token = TokenPosition(sequence=0, position=position)
+    return TokenBlock(token=token, sigma_max=2.0, sigma_min=2.0 / kappa, kappa=kappa,
+                      mean_square=1.0, distance=0.4, method="dense", error=1e-6)  # fmt: skip
+
+
+def test_the_median_over_tokens_is_judged() -> None:
+    one_of_five = tuple(token_block(k, 1e9 if k == 3 else 10.0) for k in range(5))
+    accident = block(10.0, tokens=one_of_five)
+    assert run_rule(make_evidence({"layers.3/add#0": accident}), "ND503") == ()
+    three_of_five = tuple(token_block(k, 1e9 if k > 1 else 10.0) for k in range(5))
+    finding = one(make_evidence({"layers.3/add#0": block(1e9, tokens=three_of_five)}), "ND503")
+    assert "medians over 5 tokens; kappa 10.0 to 1.00e9" in finding.message
+    assert "above the threshold at 3 of them" in finding.message
