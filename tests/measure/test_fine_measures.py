@@ -13,7 +13,7 @@ import normdiag
 from normdiag.measures import GROUPS, MEASURES, expand_measures
 
 FILLED = {
-    "stream-adds": {"stream", "growth", "closure", "head_input"},
+    "stream-adds": {"stream", "growth", "closure", "head_input", "outputs"},
     "depth": {"layers", "duplicates", "stream.contribution", "growth.initial_contribution"},
     "init-growth": {"growth.init_total"},
     "precision": {"precision.formats"},

@@ -57,7 +57,7 @@ def measure_blocks(
         with record_gradient_edges(model, short, blocks.sums) as edges:
             is_causal = short is not batch and not _sees_later_tokens(edges)
             if is_causal or short is batch:
-                blocks.update(edges, short, (1.0,) if is_causal else depths)
+                blocks.measure_tokens(edges, short, (1.0,) if is_causal else depths)
         if is_causal:
             length = count_positions(short)
             for size in (max(1, math.ceil(depth * length)) for depth in depths):
@@ -70,7 +70,7 @@ def measure_blocks(
         return {}, (
             SkippedMeasurement(what="Jacobians of blocks", why=f"with autograd on, {error}"),
         )
-    return blocks.compute(), blocks.list_skipped()
+    return blocks.summarise_blocks(), blocks.list_skipped()
 
 
 def count_spans(architecture: Architecture) -> int:
@@ -112,9 +112,9 @@ class _TokenBlocks:
         """Run the model on `context` and measure at the tokens at `depths` of it."""
         self.sums.adds.clear()
         with record_gradient_edges(self.model, context, self.sums) as edges:
-            self.update(edges, context, depths)
+            self.measure_tokens(edges, context, depths)
 
-    def update(self, edges: GradientEdges, context: Batch, depths: Sequence[float]) -> None:
+    def measure_tokens(self, edges: GradientEdges, context: Batch, depths: Sequence[float]) -> None:
         """Measure at the tokens at `depths` of a forward on `context`."""
         is_cut = context is not self.batch
         start = TokenPosition(
@@ -135,7 +135,7 @@ class _TokenBlocks:
                     self._measured.setdefault(id, []).append(block)
                 self._skipped |= blocks.skipped
 
-    def compute(self) -> dict[str, BlockJacobian]:
+    def summarise_blocks(self) -> dict[str, BlockJacobian]:
         """The medians over the tokens."""
         return {id: summarise_tokens(blocks) for id, blocks in self._measured.items()}
 

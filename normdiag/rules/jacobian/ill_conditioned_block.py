@@ -33,7 +33,7 @@ class IllConditionedBlock(Rule):
     ## How it is measured
 
     kappa = sigma_max / sigma_min of dy/dx, x and y the stream before and after the block, as the
-    median over five tokens at different depths of context. For wide streams kappa is a lower bound,
+    median over four tokens at different depths of context. For wide streams kappa is a lower bound,
     marked "at least".
 
     ## Thresholds
@@ -51,7 +51,7 @@ class IllConditionedBlock(Rule):
     ## When it is wrong
 
     The first blocks of trained models are extreme: the first layer of SmolLM2-135M has a kappa of
-    1e4 to 1e6 at most tokens. Five tokens are a small sample.
+    1e4 to 1e6 at most tokens. Four tokens are a small sample.
 
     ## References
 
