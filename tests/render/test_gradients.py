@@ -49,7 +49,7 @@ def test_the_loss_the_depth_the_groups_and_the_clipping() -> None:
     assert f"||dL/dy|| of {STACK} by layer: ▆▃▂" in text
     assert "||dL/dy||: 1.000 at the first add, 0.177 at the last; first / last: 5.66; " in text
     assert "log-linear fit from output to input: 2.00× per layer" in text
-    assert "± 0.040 (standard error), 4.00× over the stack." in text
+    assert "± 0.040 (standard error), 4.00× from the last add to the first." in text
     assert "Clipping at 1: all gradients × 0.125" in text
     assert "largest share: 75%, model.layers.0" in text
 
@@ -62,7 +62,7 @@ def test_the_largest_group_comes_first() -> None:
 def test_a_gradient_that_shrinks_on_its_way_back() -> None:
     trend = GradientTrend(rate=1.5, rate_error=None, total=3.0)
     assert (
-        "log-linear fit from output to input: 0.667× per layer, 0.333× over the stack."
+        "log-linear fit from output to input: 0.667× per layer, 0.333× from the last add to the first."
         in section_text(flowing(trends={STACK: trend}))
     )
 

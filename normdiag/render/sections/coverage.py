@@ -86,8 +86,9 @@ def _describe_replay(report: Report) -> Iterator[Element]:
     norms = [norm.id for norm in report.architecture.norms]
     adds = [add.id for add in report.architecture.residual_adds]
     counts = [
-        format_count(sum(id in errors for id in ids), noun)
+        format_count(many, noun)
         for ids, noun in ((norms, "norm"), (adds, "add"))
+        if (many := sum(id in errors for id in ids))
     ]
     worst = max(errors, key=lambda id: nan_as_largest(errors[id]))
     yield Sentence(

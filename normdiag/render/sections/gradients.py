@@ -115,7 +115,7 @@ def _describe_trend(trend: GradientTrend) -> str:
         error = f" ± {spread} (standard error)"
     return (
         f"log-linear fit from output to input: {format_factor(1 / trend.rate)} per layer{error}, "
-        f"{format_factor(1 / trend.total)} over the stack"
+        f"{format_factor(1 / trend.total)} from the last add to the first"
     )
 
 

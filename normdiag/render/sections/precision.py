@@ -97,7 +97,7 @@ def _describe_remedy(stack: str, remedy: Remedy) -> str:
     if remedy.factor is None:
         return f"{text}; keep it in float32 from there"
     share = ""
-    if remedy.eps_share is not None:
+    if remedy.eps_share is not None and math.isfinite(remedy.eps_share.max):
         share = f", eps share up to {format_percent(remedy.eps_share.max)}"
     power = round(math.log2(remedy.factor))
     return (

@@ -125,11 +125,15 @@ def _describe_extremes(sites: list[_Site]) -> Iterator[str]:
     peak, update, opposed = (_find_extreme_site(sites, key) for key in _EXTREMES)
     measurement = peak.measurement
     token, ratio = measurement.max_token, _outlier_ratio(peak)
-    times = f" ({format_number(ratio)} × median)" if math.isfinite(ratio) else ""
+    size = f"|y| = {format_number(measurement.max_abs)}"
+    peak_text = (
+        f"Largest max |y| over median |y|: {format_number(ratio)} ({size})"
+        if math.isfinite(ratio)
+        else f"Largest {size.replace(' = ', ': ')}"
+    )
     yield (
-        f"Largest outlier: |y| = {format_number(measurement.max_abs)}{times} at "
-        f"{shorten_text(peak.add.id)}, channel {measurement.max_channel}, token {token.position} "
-        f"of sequence {token.sequence}."
+        f"{peak_text} at {shorten_text(peak.add.id)}, channel {measurement.max_channel}, "
+        f"token {token.position} of sequence {token.sequence}."
     )
     yield (
         f"Largest update ratio: {format_number(update.measurement.update_ratio.median)} at "

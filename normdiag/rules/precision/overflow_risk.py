@@ -169,11 +169,10 @@ def _stream_advice(stack: str, remedy: Remedy | None) -> str:
         return f"run it in bfloat16, or {stay}: not every reader of the stream begins with a norm"
     power = round(math.log2(remedy.factor))
     share = ""
-    if remedy.eps_share is not None:
+    if remedy.eps_share is not None and math.isfinite(remedy.eps_share.max):
         share = (
             f" (eps share at most {format_number(remedy.eps_share.max)}; unchanged with epsilon "
-            f"times "
-            f"2^{2 * power})"
+            f"times 2^{2 * power})"
         )
     return (
         f"run it in bfloat16; or multiply the embedding and all branch outputs of {stack} by "

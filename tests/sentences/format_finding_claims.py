@@ -1,0 +1,90 @@
+"""What the messages of findings say of number formats."""
+
+from __future__ import annotations
+
+from tests.sentences.claims import Json, Sentence, claim
+from tests.sentences.findings import add_values, check_places, finding_of, norm_of, norm_values
+from tests.sentences.report_values import is_largest, numbers_of
+
+_ROWS = "(median over tokens, threshold {threshold})"
+
+
+@claim(
+    r"ND701",
+    "max |value| is {value} ({times} {largest}, the largest {id_format}) at {id_site}[[, "
+    "layer {layer}]][[, up to {peak} at {id_peak}]]",
+)
+def check_overflow_message(sentence: Sentence, report: Json) -> None:
+    precision = report["measurements"]["precision"]
+    largest = precision["formats"][sentence["id_format"]]["largest"]
+    peaks = precision["max_abs"] | {each["id"]: each["value"] for each in precision["inner_peaks"]}
+    value = peaks[sentence["id_site"]]
+    sentence.must_agree(value=value, times=value / largest, largest=largest)
+    if sentence.holds("layer"):
+        layers = {each["id"]: each["layer"] for each in report["architecture"]["residual_adds"]}
+        if sentence["id_site"] in layers:
+            sentence.must_agree(layer=layers[sentence["id_site"]])
+    if sentence.holds("peak"):
+        sentence.must_agree(peak=peaks[sentence["id_peak"]])
+        assert is_largest(
+            peaks[sentence["id_peak"]],
+            numbers_of(peaks.get(id) for id in finding_of(sentence, report)["ids"]),
+        )
+
+
+@claim(
+    r"ND702",
+    "max x^{two} is {square} at {id_norm} and overflows in the norm, whose output is {zero} "
+    "(the largest float16 is {largest}); {many} norms, {list_places}",
+)
+def check_square_message(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    precision = report["measurements"]["precision"]
+    (values,) = norm_values(report, [sentence["id_norm"]])
+    assert precision["square_formats"][sentence["id_norm"]] == "float16"
+    sentence.must_agree(
+        two=2,
+        square=precision["max_abs"][sentence["id_norm"]] ** 2,
+        zero=values["output_rms"] if values["output_rms"] > 1e-3 else 0,
+        largest=65504,
+        many=len(finding["ids"]),
+    )
+
+
+@claim(
+    r"ND703",
+    "{least} to {most} of the update u is absorbed (x + u = x) in {id_format} (threshold "
+    "{threshold}) at {many} adds, {list_places}",
+)
+def check_absorbed_message(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    headroom = report["measurements"]["precision"]["formats"][sentence["id_format"]]
+    shares = [headroom["absorbed_updates"][id] for id in finding["ids"]]
+    sentence.must_agree(
+        least=min(shares),
+        most=max(shares),
+        threshold=finding["threshold"],
+        many=len(finding["ids"]),
+    )
+    check_places(sentence["list_places"], finding, report)
+
+
+@claim(
+    r"ND704",
+    "epsilon is {eps}, which [[would round]][[rounds]] to {zero} in float16 (threshold "
+    "{threshold}), at {many} norms, {list_places}",
+)
+def check_underflow_message(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    epsilons = {norm_of(report, id)["eps"] for id in finding["ids"]}
+    assert max(epsilons) <= 2.0**-25
+    sentence.must_agree(eps=min(epsilons), zero=0, threshold=2.0**-25, many=len(finding["ids"]))
+
+
+@claim(
+    r"ND706",
+    "max |y| is {value} at {id_add} and exceeds {largest}, the largest float16, from {id_first} on",
+)
+def check_promoted_message(sentence: Sentence, report: Json) -> None:
+    sentence.must_agree(value=add_values(report, sentence["id_add"])["max_abs"], largest=65504)
+    assert add_values(report, sentence["id_first"])["max_abs"] > 65504

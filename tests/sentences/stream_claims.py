@@ -1,0 +1,245 @@
+"""What is written about the stream of a stack."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from tests.sentences.claims import Json, Sentence, claim
+from tests.sentences.report_values import (
+    adds_of,
+    is_largest,
+    is_smallest,
+    layers_of,
+    numbers_of,
+    placement_of,
+    stack_of,
+)
+from tests.sentences.shown_numbers import agrees_with
+
+_STREAM = r"Stream of "
+
+
+@claim(
+    _STREAM,
+    "Largest max |y| over median |y|: {times} (|y| = {y}) at {id_add}, channel {channel}, token "
+    "{token} of sequence {sequence}",
+)
+def check_outlier(sentence: Sentence, report: Json) -> None:
+    stream = report["measurements"]["stream"]
+    ratios = {
+        id: stream[id]["max_abs"] / stream[id]["median_abs"]
+        for id in adds_of(report, stack_of(sentence))
+        if stream[id]["median_abs"]
+    }
+    add = stream[sentence["id_add"]]
+    assert is_largest(ratios[sentence["id_add"]], list(ratios.values()))
+    sentence.must_agree(
+        times=ratios[sentence["id_add"]],
+        y=add["max_abs"],
+        channel=add["max_channel"],
+        token=add["max_token"]["position"],
+        sequence=add["max_token"]["sequence"],
+    )
+
+
+@claim(
+    _STREAM,
+    "Largest |y|: {y} at {id_add}, channel {channel}, token {token} of sequence {sequence}",
+)
+def check_largest_value(sentence: Sentence, report: Json) -> None:
+    add = report["measurements"]["stream"][sentence["id_add"]]
+    assert not math.isfinite(add["max_abs"])
+    sentence.must_agree(
+        y=add["max_abs"],
+        channel=add["max_channel"],
+        token=add["max_token"]["position"],
+        sequence=add["max_token"]["sequence"],
+    )
+
+
+@claim(
+    _STREAM,
+    "Largest update ratio: {ratio} at {id_ratio}. Lowest cosine: {cosine} at {id_cosine}",
+)
+def check_extremes(sentence: Sentence, report: Json) -> None:
+    stream = report["measurements"]["stream"]
+    adds = adds_of(report, stack_of(sentence))
+    ratio = stream[sentence["id_ratio"]]["update_ratio"]["median"]
+    cosine = stream[sentence["id_cosine"]]["cosine"]["median"]
+    sentence.must_agree(ratio=ratio, cosine=cosine)
+    assert is_largest(ratio, [stream[id]["update_ratio"]["median"] for id in adds])
+    assert is_smallest(cosine, [stream[id]["cosine"]["median"] for id in adds])
+
+
+@claim(
+    _STREAM,
+    "Mean cosine between tokens: {first} after the first add, {last} after the last "
+    "({one}: all tokens have one direction)",
+)
+def check_token_cosine(sentence: Sentence, report: Json) -> None:
+    stream = report["measurements"]["stream"]
+    cosines = numbers_of(stream[id]["token_cosine"] for id in adds_of(report, stack_of(sentence)))
+    sentence.must_agree(first=cosines[0], last=cosines[-1], one=1)
+
+
+@claim(
+    _STREAM,
+    "Largest contributions to the last stream value (over {tokens} token[[s]]): {list_parts}.",
+)
+def check_contributions(sentence: Sentence, report: Json) -> None:
+    stack = stack_of(sentence)
+    stream = report["measurements"]["stream"]
+    shares = {
+        id: stream[id]["contribution"]
+        for id in adds_of(report, stack)
+        if stream[id]["contribution"] is not None
+    }
+    parts = re.findall(r"(\S+?%|nan) (the stack's input|\S+?)(?:, |$)", sentence["list_parts"])
+    ranked = sorted(shares.values(), key=lambda share: -abs(share["energy"]))
+    writers = [(shown, id) for shown, id in parts if id != "the stack's input"]
+    assert writers and len(parts) - len(writers) <= 1
+    for (shown, id), expected in zip(writers, ranked, strict=False):
+        assert agrees_with(shown, shares[id]["signed"]), (shown, id, shares[id])
+        assert shares[id]["energy"] == expected["energy"], (id, shares[id], expected)
+    for shown, _ in parts[len(writers) :]:
+        growth = report["measurements"]["growth"][stack]
+        assert agrees_with(shown, growth["initial_contribution"]["signed"])
+    sentence.must_agree(tokens=ranked[0]["tokens"])
+
+
+@claim(
+    _STREAM,
+    "Block influence (1 - cos(x_in, x_out)): {least} (layer {first}, smallest) to {most} "
+    "(layer {second}, largest)",
+)
+def check_influence(sentence: Sentence, report: Json) -> None:
+    influences = {
+        each["layer"]: each["block_influence"]
+        for each in layers_of(report, stack_of(sentence))
+        if each["block_influence"] is not None
+    }
+    least, most = influences[int(sentence["first"])], influences[int(sentence["second"])]
+    assert (least, most) == (min(influences.values()), max(influences.values()))
+    sentence.must_agree(least=least, most=most)
+
+
+@claim(
+    _STREAM,
+    "Effective rank of {tokens} token[[s]]: {first} after layer {first_layer}, {last} after layer "
+    "{last_layer} (stable rank {stable})",
+)
+def check_rank(sentence: Sentence, report: Json) -> None:
+    layers = [
+        each for each in layers_of(report, stack_of(sentence)) if each["effective_rank"] is not None
+    ]
+    sentence.must_agree(
+        tokens=layers[-1]["tokens"] - 1,
+        first=layers[0]["effective_rank"],
+        first_layer=layers[0]["layer"],
+        last=layers[-1]["effective_rank"],
+        last_layer=layers[-1]["layer"],
+        stable=layers[-1]["stable_rank"],
+    )
+
+
+@claim(_STREAM, "Update ratio × √depth, second half: {value} ({one}: independent, equal updates)")
+def check_scaled_ratio(sentence: Sentence, report: Json) -> None:
+    stream = report["measurements"]["stream"]
+    ratios = [
+        stream[id]["update_ratio"]["median"] * math.sqrt(depth)
+        for depth, id in enumerate(adds_of(report, stack_of(sentence)))
+    ]
+    later = sorted(ratios[len(ratios) // 2 :])
+    middle = (later[(len(later) - 1) // 2] + later[len(later) // 2]) / 2
+    growth = report["measurements"]["growth"][stack_of(sentence)]
+    assert growth["update_ratio_sqrt_depth"] == pytest.approx(middle, rel=1e-9)
+    sentence.must_agree(value=middle, one=1)
+
+
+@claim(_STREAM, "Head input: rms {rms}, max |value| {largest}")
+def check_head_input(sentence: Sentence, report: Json) -> None:
+    head = report["measurements"]["head_input"]
+    sentence.must_agree(rms=head["rms"], largest=head["max_abs"])
+
+
+@claim(
+    _STREAM,
+    "Growth with depth: last add over first {total} (mean over tokens without the first of each "
+    "sequence[[; of the {id_sums} before their norms, whose outputs the layers receive]])"
+    "[[, {over} that at initialisation]]",
+)
+def check_growth(sentence: Sentence, report: Json) -> None:
+    stack = stack_of(sentence)
+    growth = report["measurements"]["growth"][stack]
+    sentence.must_agree(total=growth["total"])
+    is_normed = placement_of(report, stack) in ("post", "deepnorm")
+    assert sentence.holds("id_sums") == is_normed
+    if sentence.holds("over"):
+        sentence.must_agree(over=growth["total"] / growth["init_total"])
+
+
+@claim(_STREAM, "The update of {id_add} starts the stream; behind it {behind}")
+def check_start(sentence: Sentence, report: Json) -> None:
+    growth = report["measurements"]["growth"][stack_of(sentence)]
+    assert growth["start"] == sentence["id_add"]
+    sentence.must_agree(behind=growth["total_after_start"])
+    assert growth["range"] >= growth["total_after_start"] * (1 - 1e-9)
+
+
+@claim(_STREAM, "Phases: {list_phases}.")
+def check_phases(sentence: Sentence, report: Json) -> None:
+    phases = report["measurements"]["growth"][stack_of(sentence)]["phases"]
+    shown = re.findall(
+        r"(?:a jump of (\S+?), )?(\S+) per add in adds? (\d+)(?:-(\d+))?",
+        sentence["list_phases"],
+    )
+    assert len(shown) == len(phases)
+    for (jump, factor, first, last), phase in zip(shown, phases, strict=True):
+        assert agrees_with(factor, phase["factor"]), (factor, phase)
+        assert (int(first), int(last or first)) == (phase["first"], phase["last"])
+        assert not jump or agrees_with(jump, phase["step"]), (jump, phase)
+
+
+@claim(_STREAM, "Leaps: {list_leaps}.")
+def check_leaps(sentence: Sentence, report: Json) -> None:
+    leaps = {
+        leap["add"]: leap["factor"]
+        for leap in report["measurements"]["growth"][stack_of(sentence)]["leaps"]
+    }
+    shown = re.findall(r"(\S+×) at (\S+?)(?:,| and \d+ more|$| )", sentence["list_leaps"])
+    assert shown
+    for factor, id in shown:
+        assert agrees_with(factor, leaps[id]), (factor, id, leaps)
+
+
+@claim(
+    _STREAM,
+    "Law[[ {list_where}]]: constant, the stream keeps its size[[ (largest norm over smallest: "
+    "{ratio})]]",
+)
+def check_constant(sentence: Sentence, report: Json) -> None:
+    growth = report["measurements"]["growth"][stack_of(sentence)]
+    assert growth["law"] == "constant"
+    if sentence.holds("ratio"):
+        sentence.must_agree(ratio=growth["range"])
+
+
+@claim(
+    _STREAM,
+    "Law[[ {list_where}]]: {list_form} {rate}[[ per add]][[ the first norm]]"
+    "[[ ± {error} (standard error)]][[, misfit {misfit} (root mean square)]]"
+    "[[; Akaike weight {weight}]]",
+)
+def check_law(sentence: Sentence, report: Json) -> None:
+    growth = report["measurements"]["growth"][stack_of(sentence)]
+    assert sentence["list_form"].startswith(growth["law"])
+    values = {
+        "rate": growth["rate"],
+        "error": growth["rate_error"],
+        "misfit": growth["misfit"],
+        "weight": growth["confidence"],
+    }
+    sentence.must_agree(**{name: values[name] for name in values if sentence.holds(name)})
