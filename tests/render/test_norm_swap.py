@@ -79,8 +79,8 @@ def test_mean_energy_is_a_number_without_a_verdict() -> None:
     effect = CentringEffect(kind="layernorm", norms=2, median=0.9, max=47.0, norm="a.b", share=0.37)
     shown = text(invariances=Invariances(centring=(effect,)))
     assert (
-        "Mean-direction energy of LayerNorm inputs (2 norms): median 0.900 × chance, largest 47.0 "
-        "× chance (37% of the energy) at a.b."
+        "Energy of LayerNorm inputs in their mean direction, in units of 1/H (a random direction; "
+        "2 norms): median 0.900, largest 47.0 (37% of the energy) at a.b."
     ) in shown
     assert "RMSNorm would" not in shown
 

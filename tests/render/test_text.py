@@ -80,7 +80,7 @@ def test_a_long_stack_shows_its_first_its_worst_and_its_last_layers():
     shown = re.findall(r"^ +(\d+)  add#0", text, re.MULTILINE)
     assert shown == ["0", "1", "2", "4", "21", "22", "23"]
     assert "…  1 layer\n" in text and "…  16 layers\n" in text
-    assert "|y| = 812 (6,556 × median) at model.layers.4/add#1, channel 412" in join_lines(text)
+    assert "6,556 (|y| = 812) at model.layers.4/add#1, channel 412" in join_lines(text)
     every = re.findall(r"^ +(\d+)  add#0", render_text(llama(24), options=ALL), re.MULTILINE)
     assert every == [str(layer) for layer in range(24)]
 
@@ -105,7 +105,7 @@ def test_what_is_not_a_number_counts_as_worst():
     assert table.index("model.layers.0.input_layernorm") < table.index("unattached")
     assert table.index("unattached") < table.index("model.layers.0.post_attention_layernorm")
     assert "no law, values are not finite" in text
-    assert "|y| = inf at model.layers.1/add#0" in text
+    assert "Largest |y|: inf at model.layers.1/add#0" in text
 
 
 def test_weights_that_were_not_loaded_are_said_loudly_and_first():

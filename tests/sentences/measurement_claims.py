@@ -172,8 +172,8 @@ def check_single_swap(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"RMSNorm or LayerNorm",
-    "Mean-direction energy of {id_kind} inputs ({norms} norm[[s]]): median {median} × "
-    "chance, largest {largest} × chance ({share} of the energy) at {id_norm}",
+    "Energy of {id_kind} inputs in their mean direction, in units of {one}/H (a random direction; "
+    "{norms} norm[[s]]): median {median}, largest {largest} ({share} of the energy) at {id_norm}",
 )
 def check_centring(sentence: Sentence, report: Json) -> None:
     (effect,) = (
@@ -183,6 +183,7 @@ def check_centring(sentence: Sentence, report: Json) -> None:
     )
     assert effect["norm"] == sentence["id_norm"]
     sentence.must_agree(
+        one=1,
         norms=effect["norms"], median=effect["median"], largest=effect["max"], share=effect["share"]
     )
     norm = next(each for each in report["architecture"]["norms"] if each["id"] == effect["norm"])

@@ -243,3 +243,15 @@ def check_law(sentence: Sentence, report: Json) -> None:
         "weight": growth["confidence"],
     }
     sentence.must_agree(**{name: values[name] for name in values if sentence.holds(name)})
+
+
+@claim(
+    _STREAM,
+    "Stream norm of first tokens: up to {ratio} × that of the others, at {id_add} (typical of "
+    "attention sinks)",
+)
+def check_first_tokens(sentence: Sentence, report: Json) -> None:
+    stream = report["measurements"]["stream"]
+    ratios = {id: stream[id]["sink_ratio"] for id in adds_of(report, stack_of(sentence))}
+    assert is_largest(ratios[sentence["id_add"]], numbers_of(ratios.values()))
+    sentence.must_agree(ratio=ratios[sentence["id_add"]])

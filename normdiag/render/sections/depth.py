@@ -100,5 +100,5 @@ def _describe_sink(report: Report, adds: list[ResidualAdd]) -> Iterator[str]:
     if worst is not None and ratios[worst] >= _SINK:
         yield (
             f"Stream norm of first tokens: up to {format_number(ratios[worst])} × that of the "
-            f"others, at {shorten_text(worst)} (attention sinks)."
+            f"others, at {shorten_text(worst)} (typical of attention sinks)."
         )

@@ -76,9 +76,9 @@ def _describe_loss(loss: SwapLoss | None) -> str:
 
 def _describe_centring(centring: CentringEffect) -> str:
     return (
-        f"Mean-direction energy of {_NAMES[centring.kind]} inputs "
-        f"({format_count(centring.norms, 'norm')}): median {format_number(centring.median)} × "
-        f"chance, largest {format_number(centring.max)} × chance "
+        f"Energy of {_NAMES[centring.kind]} inputs in their mean direction, in units of 1/H (a "
+        f"random direction; {format_count(centring.norms, 'norm')}): median "
+        f"{format_number(centring.median)}, largest {format_number(centring.max)} "
         f"({format_percent(centring.share)} of the energy) at {shorten_text(centring.norm)}."
     )
 
