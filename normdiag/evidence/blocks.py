@@ -63,6 +63,6 @@ class BlockJacobian:
     """Standard deviation of `mean_square` where it is a stochastic estimate."""
     product: float | None = None
     """For a stack: the median over tokens of the product of its layers' sigma_max, an upper bound
-    of its own."""
+    of its own where tokens exchange nothing that comes back, as in a causal model."""
     tokens: tuple[TokenBlock, ...] = ()
     """The values at each token, by position."""

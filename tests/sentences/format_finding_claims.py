@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
+
 from tests.sentences.claims import Json, Sentence, claim
 from tests.sentences.findings import add_values, check_places, finding_of, norm_of, norm_values
 from tests.sentences.report_values import is_largest, numbers_of
+from tests.sentences.shown_numbers import NUMBER, agrees_with
 
 _ROWS = "(median over tokens, threshold {threshold})"
 
@@ -88,3 +92,67 @@ def check_underflow_message(sentence: Sentence, report: Json) -> None:
 def check_promoted_message(sentence: Sentence, report: Json) -> None:
     sentence.must_agree(value=add_values(report, sentence["id_add"])["max_abs"], largest=65504)
     assert add_values(report, sentence["id_first"])["max_abs"] > 65504
+
+
+@claim(
+    r"ND701",
+    "or multiply the embedding and all branch outputs of {id_stack} by {factor} = {two}^{power}, "
+    "which its norms cancel[[ (eps share at most {share}; unchanged with epsilon times "
+    "{base}^{exponent})]]",
+)
+def check_scaling_advice(sentence: Sentence, report: Json) -> None:
+    formats = report["measurements"]["precision"]["formats"]
+    remedy = formats["float16"]["remedies"][sentence["id_stack"]]
+    power = math.log2(remedy["factor"])
+    sentence.must_agree(factor=remedy["factor"], two=2, power=power)
+    if sentence.holds("share"):
+        sentence.must_agree(share=remedy["eps_share"]["max"], base=2, exponent=2 * power)
+
+
+@claim(
+    r"ND704",
+    "set layer_norm_eps, rms_norm_eps or layer_norm_epsilon in config.json to {high} or {low}",
+)
+def check_epsilon_advice(sentence: Sentence, report: Json) -> None:
+    """Both are representable in float16, whose smallest number is 2^-24."""
+    sentence.must_agree(high=1e-5, low=1e-6)
+    assert min(1e-5, 1e-6) > 2.0**-25
+
+
+@claim(r"ND204", "stores w of {one} + w, add {another} to every norm weight")
+def check_offset_advice(sentence: Sentence, report: Json) -> None:
+    sentence.must_agree(one=1, another=1)
+
+
+@claim(
+    r"ND705",
+    "{many} [[nans]][[infs]] first produced by {id_operation} at {id_site} ({id_line}), from "
+    "{list_operands}$",
+)
+def check_origin_message(sentence: Sentence, report: Json) -> None:
+    first = report["measurements"]["first_nonfinite"]
+    assert first["operation"] == sentence["id_operation"]
+    sentence.must_agree(many=first["count"])
+    operands = {each["name"]: each for each in first["operands"]}
+    shown = re.findall(
+        rf"(\S+) in \[({NUMBER}), ({NUMBER})\](?:, (\d+) not finite)?", sentence["list_operands"]
+    )
+    assert shown
+    for name, low, high, lost in shown:
+        operand = operands[name]
+        assert agrees_with(low, operand["min"]) and agrees_with(high, operand["max"]), operand
+        assert int(lost or 0) == operand["nonfinite"]
+
+
+@claim(r"ND705", "the exact result is {exact}, above {largest}, the largest float16")
+def check_exact_message(sentence: Sentence, report: Json) -> None:
+    first = report["measurements"]["first_nonfinite"]
+    sentence.must_agree(exact=first["exact_max"], largest=65504)
+    assert first["exact_max"] > 65504
+
+
+@claim(r"ND705", "in float32 the stream reaches {value} ({times} the largest) at {id_site}")
+def check_float32_message(sentence: Sentence, report: Json) -> None:
+    peak = report["measurements"]["first_nonfinite"]["in_float32"]
+    assert sentence["id_site"] == peak["site"]
+    sentence.must_agree(value=peak["max_abs"], times=peak["max_abs"] / 65504)

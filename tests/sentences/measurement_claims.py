@@ -184,7 +184,10 @@ def check_centring(sentence: Sentence, report: Json) -> None:
     assert effect["norm"] == sentence["id_norm"]
     sentence.must_agree(
         one=1,
-        norms=effect["norms"], median=effect["median"], largest=effect["max"], share=effect["share"]
+        norms=effect["norms"],
+        median=effect["median"],
+        largest=effect["max"],
+        share=effect["share"],
     )
     norm = next(each for each in report["architecture"]["norms"] if each["id"] == effect["norm"])
     assert effect["share"] * norm["features"] == pytest.approx(effect["max"], rel=1e-6)

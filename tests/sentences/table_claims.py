@@ -100,10 +100,14 @@ def check_blocks(heading: str, rows: list[TextRow], report: Json) -> None:
             "sigma_max": "sigma_max",
             "sigma_min": "sigma_min",
             "kappa": "kappa",
-            "mean square": "mean_square",
+            "mean sq.": "mean_square",
             "|J - I|": "distance",
         }.items():
             _must_agree(row[title], block[key], f"{stack} layer {row['layer']} {title}")
+        kappas = [math.inf if each["kappa"] is None else each["kappa"] for each in block["tokens"]]
+        low, high = row["kappa range"].split("..")
+        _must_agree(low, min(kappas), f"{stack} layer {row['layer']} kappa range")
+        _must_agree(high, max(kappas), f"{stack} layer {row['layer']} kappa range")
 
 
 def check_gradients(heading: str, rows: list[TextRow], report: Json) -> None:

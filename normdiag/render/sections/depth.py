@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.layers import LayerMeasurement
-from normdiag.evidence.stream import Growth
+from normdiag.evidence.stream import Contribution, Growth
 from normdiag.number_text import format_count, format_number, format_percent
 from normdiag.render.escape import shorten_text
 from normdiag.render.sections.growth import NORMED_SUMS
@@ -43,16 +43,20 @@ def _describe_contributions(
     }
     if not contributions:
         return
-    largest = sorted(contributions, key=lambda id: -abs(contributions[id].signed))
-    parts = [
-        f"{_format_signed_share(contributions[id].signed)} {shorten_text(id)}"
-        for id in largest[:_CONTRIBUTIONS]
-    ]
+    largest = sorted(contributions, key=lambda id: -contributions[id].energy)[:_CONTRIBUTIONS]
+    parts = [f"{shorten_text(id)} {_format_contribution(contributions[id])}" for id in largest]
     if growth is not None and growth.initial_contribution is not None:
-        share = _format_signed_share(growth.initial_contribution.signed)
-        parts.append(f"{share} the stack's input")
+        parts.append(f"the stack's input {_format_contribution(growth.initial_contribution)}")
     tokens = format_count(contributions[largest[0]].tokens, "token")
-    yield f"Largest contributions to the last stream value (over {tokens}): {', '.join(parts)}."
+    yield (
+        "Largest writes into the last stream value x_L, as shares of the energy (and signed, along "
+        f"x_L) of all writes and the input, over {tokens}: {', '.join(parts)}."
+    )
+
+
+def _format_contribution(contribution: Contribution) -> str:
+    energy = format_percent(contribution.energy)
+    return f"{energy} ({_format_signed_share(contribution.signed)})"
 
 
 def _format_signed_share(signed: float) -> str:
