@@ -25,15 +25,17 @@ def test_the_largest_writers_are_named_with_their_sign() -> None:
     stream = dict(report.measurements.stream)
     taken_back = stream["model.layers.1/add#0"]
     stream["model.layers.1/add#0"] = replace(
-        taken_back, contribution=replace(taken_back.contribution, signed=-0.5)
+        taken_back, contribution=replace(taken_back.contribution, signed=-0.5, energy=0.4)
     )
     found = section_text(replace(report, measurements=replace(report.measurements, stream=stream)))
-    assert "(over 40 tokens): -50% model.layers.1/add#0, +8.3% model.layers.0/add#0" in found
-    assert "+2.0% the stack's input" in found
+    assert "over 40 tokens: model.layers.1/add#0 40% (-50%), model.layers.0/add#0 9.1% (+8.3%)" in (
+        found
+    )
+    assert "the stack's input" in found
 
 
 def test_through_norms_there_are_no_writers() -> None:
-    assert "contributions" not in section_text(bert())
+    assert "writes into" not in section_text(bert())
     assert "Block influence" in section_text(bert())
 
 
