@@ -1,7 +1,7 @@
 """The stored tensors that multiply a branch as a whole: one number, or one per feature.
 
 A tensor multiplies the branch where a product on its path has, as its one operand that no input
-reaches, a parameter or buffer behind views and casts alone. Gains of norms are told by the norms.
+reaches, a parameter or buffer behind views and casts alone. The gains of norms are not among them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ def find_multipliers(
             continue
         for operand in node.parents:
             stored = _skip_copies(operand)
-            is_stored = stored.op in ("parameter", "buffer") and stored.name is not None
-            if is_stored and prod(stored.shape) in (1, width) and stored.is_floating:
-                if prod(stored.shape) == 1 or stored not in gains:
-                    found[stored] = None
+            is_stored = stored.op in ("parameter", "buffer") and stored.is_floating
+            is_scalar = prod(stored.shape) == 1
+            if is_stored and (is_scalar or (prod(stored.shape) == width and stored not in gains)):
+                found[stored] = None
     return tuple(found)
 
 
