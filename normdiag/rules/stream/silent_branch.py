@@ -151,7 +151,7 @@ class SilentBranch(Rule):
         )
         return self.finding(
             f"the stream leaps at {leap.add}, by a factor of {format_number(leap.factor)}"
-            f"{describe_multipliers(leaping)}. Behind it ||u|| / ||x|| is as small as "
+            f"{describe_multipliers(leaping)}. Behind it the median ||u|| / ||x|| falls to "
             f"{format_number(-sites[0].value)} (threshold {format_setting(limits['update_ratio'])}"
             f") at {format_count(len(sites), 'add')}, {describe_places(sites)}: small beside "
             "the leap alone",
