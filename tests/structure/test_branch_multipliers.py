@@ -33,6 +33,6 @@ def test_one_number(is_buffer: bool) -> None:
     report = normdiag.inspect(model, inputs=torch.randn(2, 5, 8), measure="stream")
     named = [
         [(each.name, each.value) for each in add.multipliers]
-        for add in report.evidence.architecture.residual_adds
+        for add in report.architecture.residual_adds
     ]
     assert named == [[(f"{layer}.q", size)] for layer, size in enumerate(SIZES)]

@@ -135,7 +135,8 @@ class SilentBranch(Rule):
             severity=severity,
             confidence="high",
             measured=(-worst.value, limits["update_ratio"]),
-            advice=f"{_choose_advice(scale is not None, bool(why))}; {trace_hint(evidence, worst.id)}",
+            advice=f"{_choose_advice(scale is not None, bool(why))}; "
+            f"{trace_hint(evidence, worst.id)}",
         )
 
     def _dwarfed_finding(
