@@ -106,6 +106,15 @@ class Scale:
 
 
 @record
+class Multiplier:
+    """A parameter or buffer that multiplies a branch: one number, or one per feature."""
+
+    name: str
+    value: float
+    """The number, or the root mean square of a vector."""
+
+
+@record
 class ResidualAdd:
     """One write-back to a stream: y = alpha x + beta (u_1 + .. + u_branches)."""
 
@@ -129,6 +138,8 @@ class ResidualAdd:
     branch_scale: Scale
     dtype: str | None = None
     """Of the sum."""
+    multipliers: tuple[Multiplier, ...] = ()
+    """Stored tensors that multiply the branch somewhere, apart from the gains of its norms."""
 
 
 @record

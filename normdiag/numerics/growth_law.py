@@ -40,7 +40,8 @@ KEPT = 2.0
 LEAD = 4.0
 """One law is preferred to another where its AICc is lower by this much."""
 _LEAD_APART = 10.0
-"""The lead where a start or leaps were taken out: that is a choice too."""
+"""The lead where a start or leaps were taken out, and of the power law, which has the additive one
+as a neighbour for every scatter of the first writes: that is a choice too."""
 _FLAT = 1.25
 """Apart from leaps and behind a start, a stream keeps its size within this factor."""
 MISFIT = 0.15
@@ -164,10 +165,10 @@ def _choose_apart_from_leaps(
     laws = [_choose_law(each, is_used, _LEAD_APART, only_writes=True) for each in without]
     growing = [law for law in laws if law.law not in ("constant", "undecided")]
     chosen = UNDECIDED
-    if len({law.law for law in growing}) == 1:
-        chosen = growing[0]
-    elif not growing and laws[0].law == "constant":
+    if laws[0].law == "constant":  # behind a leap, the summand's rest magnifies what scatters
         chosen = laws[0]
+    elif len({law.law for law in growing}) == 1:
+        chosen = growing[0]
     steps = np.exp(np.diff(y))
     return replace(chosen, leaps=tuple(GrowthLeap(add, float(steps[add - 1])) for add in leaps))
 
@@ -184,6 +185,7 @@ def _choose_law(
     best = _prefer_additive(fits)
     weights = {fit.law: math.exp((fits[0].aicc - fit.aicc) / 2) for fit in fits}
     rivals = [fit.aicc for fit in iterate_other_fits(best, fits, _SAME_CURVE)]
+    lead = _LEAD_APART if best.law == "power" else lead
     if best.law == "constant" or min(rivals, default=math.inf) - best.aicc < lead:
         return replace(UNDECIDED, runner_up=best.law, fits=tuple(fits))
     if not (_describes_all(best) and _is_known(best)):

@@ -9,6 +9,7 @@ from typing import Protocol
 from normdiag.evidence.architecture import (
     Architecture,
     Gain,
+    Multiplier,
     Norm,
     NormKind,
     ResidualAdd,
@@ -16,8 +17,9 @@ from normdiag.evidence.architecture import (
     ScaleKind,
     Stack,
 )
-from normdiag.graph import Graph
+from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.branch_multipliers import find_multipliers
 from normdiag.structure.dataflow import ScaleFactor, trace_dependency
 from normdiag.structure.layer_formula import format_add, format_stack
 from normdiag.structure.norm_roles import NormAttachment, assign_norm_roles
@@ -42,6 +44,9 @@ class LearnedValueReader(Protocol):
 
     def scale_summary(self, factors: tuple[ScaleFactor, ...]) -> Scale:
         """Summarise the product of scale factors."""
+
+    def multiplier_values(self, nodes: tuple[Node, ...]) -> tuple[Multiplier, ...]:
+        """Name and size of stored tensors, those of unknown value left out."""
 
 
 @dataclass(slots=True)
@@ -146,6 +151,9 @@ def _describe_adds(
                 skip_scale=learned.scale_summary(facts.skip_factors),
                 branch_scale=learned.scale_summary(facts.branch_factors),
                 dtype=facts.add.node.dtype,
+                multipliers=learned.multiplier_values(
+                    find_multipliers(stack.regions[facts.add], id_of_norm, stack.chain.width)
+                ),
             )
         )
     return adds

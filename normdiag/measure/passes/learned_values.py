@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from normdiag.evidence.architecture import Gain, Scale
+from normdiag.evidence.architecture import Gain, Multiplier, Scale
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.dataflow import ScaleFactor
@@ -92,6 +92,17 @@ class LearnedValues:
             min=float(product.min()),
             max=float(product.max()),
         )
+
+    def multiplier_values(self, nodes: tuple[Node, ...]) -> tuple[Multiplier, ...]:
+        """Name and size of stored tensors, those of unknown value left out."""
+        multipliers = []
+        for node in nodes:
+            value = self._values.get(node)
+            if value is not None and node.name is not None:
+                flat = value.detach().double().reshape(-1)
+                size = float(flat if flat.numel() == 1 else flat.square().mean().sqrt())
+                multipliers.append(Multiplier(name=node.name, value=size))
+        return tuple(multipliers)
 
     def scale_vector(self, factors: tuple[ScaleFactor, ...]) -> torch.Tensor | None:
         """The product of all factors, (1,) or (features,), None where one is unknown."""

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 
-from normdiag.evidence.architecture import Stack
+from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.gradients import Gradients, GradientTrend
 from normdiag.findings import Finding
 from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
+from normdiag.rules.stream_leaps import describe_multipliers
 from normdiag.rules.thresholds import Limits, Threshold
+
+_SHARE = 0.5
+"""One add with more than this share of the logarithm of the total is a step, no rate."""
+_FEWEST_ADDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """The add across which the gradient changes most."""
+
+    add: ResidualAdd
+    factor: float
+    total: float
 
 
 class ExplodingGradient(Rule):
@@ -35,7 +51,8 @@ class ExplodingGradient(Rule):
     mean over tokens of ||dL/dy||^2, before any norm. A straight line is fitted to its logarithm
     against depth. The finding needs a factor per layer above the threshold by twice its standard
     error (a single jump, as at the first add of many models, is not a rate per layer) and a total
-    along the line above the other threshold.
+    along the line above the other threshold. Where one add has more than half of the logarithm of
+    the total, the finding names that add instead of a rate.
 
     ## Thresholds
 
@@ -103,7 +120,11 @@ class ExplodingGradient(Rule):
             elif trend is not None and 1 / trend.total > limits["total"]:
                 error = trend.rate_error or 0.0
                 if 1 / (trend.rate + 2 * error) > limits["rate"]:
-                    yield self._growing_finding(stack, trend, limits)
+                    step = _find_single_step(evidence, gradients, stack)
+                    if step is None:
+                        yield self._growing_finding(stack, trend, limits)
+                    elif step.total > limits["total"]:
+                        yield self._step_finding(stack, step, limits)
 
     def _count_non_finite(self, evidence: Evidence, gradients: Gradients, stack: Stack) -> int:
         adds = evidence.architecture.adds_of_stack(stack.id)
@@ -124,6 +145,19 @@ class ExplodingGradient(Rule):
             "smaller by 1/sqrt(2L); look for a missing branch scale",
         )
 
+    def _step_finding(self, stack: Stack, step: _Step, limits: Limits) -> Finding:
+        return self.finding(
+            f"||dL/dy|| in {stack.id} is {format_number(step.factor)} times as large before "
+            f"{step.add.id} as behind it, {format_number(step.total)} times at the first add as at "
+            f"the last (threshold {format_setting(limits['total'])}): one step, no rate per layer"
+            f"{describe_multipliers(step.add)}",
+            ids=(step.add.id,),
+            severity="warning",
+            confidence="high",
+            measured=(step.total, limits["total"]),
+            advice=f"look at what scales the branch of {step.add.id}",
+        )
+
     def _non_finite_finding(self, stack: Stack, lost: int, limits: Limits) -> Finding:
         return self.finding(
             f"||dL/dy|| is not finite at {format_count(lost, 'add')} of {stack.id}, but the loss "
@@ -135,3 +169,17 @@ class ExplodingGradient(Rule):
             advice="scale the loss down, or run the backward pass in bfloat16 or float32; a square "
             "root or a norm of exactly 0 has no finite derivative: add an epsilon",
         )
+
+
+def _find_single_step(evidence: Evidence, gradients: Gradients, stack: Stack) -> _Step | None:
+    """The add across which most of the growth happens; None where it is spread or too small."""
+    adds = [a for a in evidence.architecture.adds_of_stack(stack.id) if a.id in gradients.stream]
+    norms = [gradients.stream[add.id] for add in adds]
+    if len(norms) < _FEWEST_ADDS or min(norms) <= 0 or norms[0] <= norms[-1]:
+        return None
+    total = norms[0] / norms[-1]
+    factors = [before / behind for before, behind in pairwise(norms)]
+    largest = max(factors)
+    if math.log(largest) <= _SHARE * math.log(total):
+        return None
+    return _Step(adds[factors.index(largest) + 1], largest, total)

@@ -17,6 +17,11 @@ from normdiag.rules.site import (
     sort_worst_first,
     trace_hint,
 )
+from normdiag.rules.stream_leaps import (
+    describe_multipliers,
+    find_leaps_before,
+    multiply_leaps,
+)
 from normdiag.rules.thresholds import Limits, Threshold
 
 CLOSED = 1e-3
@@ -40,7 +45,9 @@ class SilentBranch(Rule):
 
     Per add the update ratio ||u|| / ||x||, with u as added, all scales included; the median over
     tokens. Where a learned branch scale is near zero, or the weights are random, the finding is
-    info.
+    info. Behind a leap of the stream (one add that changes its norm by far more than those around
+    it) the ratio times the leap's factor is judged; updates that only the leap makes small are a
+    finding of their own, which names the leap and the stored tensors that multiply its branch.
 
     ## Thresholds
 
@@ -97,7 +104,10 @@ class SilentBranch(Rule):
             closed = [add for add in silent if _closed_scale(add) is not None]
             if closed:
                 yield self._finding(evidence, closed, limits, "info")
-            rest = [add for add in silent if add not in closed]
+            unexplained = [add for add in silent if add not in closed]
+            rest = [add for add in unexplained if not _is_dwarfed(evidence, add, limits)]
+            if dwarfed := [add for add in unexplained if add not in rest]:
+                yield self._dwarfed_finding(evidence, dwarfed, limits)
             if rest:
                 is_random = evidence.subject.mode == "random-init"
                 yield self._finding(evidence, rest, limits, "info" if is_random else "warning")
@@ -111,7 +121,9 @@ class SilentBranch(Rule):
         ]
         worst = sort_worst_first(sites)[0]
         scale = _closed_scale(adds[0])
-        why = "" if scale is None else f"; its learned scale is {format_number(scale)}"
+        why = describe_multipliers(next(add for add in adds if add.id == worst.id), CLOSED)
+        if scale is not None:
+            why = f"; its learned scale is {format_number(scale)}"
         place = f"at {worst.id}"
         if len(sites) > 1:
             sites_text = f"{format_count(len(sites), 'add')}, {describe_places(sites)}"
@@ -123,11 +135,52 @@ class SilentBranch(Rule):
             severity=severity,
             confidence="high",
             measured=(-worst.value, limits["update_ratio"]),
-            advice="expected for a zero-initialised branch scale before training"
-            if scale is not None
-            else "look for a missing branch scale or a last projection near zero; a branch that "
-            f"stays negligible can be removed; {trace_hint(evidence, worst.id)}",
+            advice=f"{_choose_advice(scale is not None, bool(why))}; "
+            f"{trace_hint(evidence, worst.id)}",
         )
+
+    def _dwarfed_finding(
+        self, evidence: Evidence, adds: Sequence[ResidualAdd], limits: Limits
+    ) -> Finding:
+        sites = sort_worst_first(
+            rate_site(add, -evidence.measurements.stream[add.id].update_ratio.median)
+            for add in adds
+        )
+        leap = max(find_leaps_before(evidence, adds[0]), key=lambda each: each.factor)
+        leaping = next(
+            add for add in evidence.architecture.adds_of_stack(adds[0].stack) if add.id == leap.add
+        )
+        return self.finding(
+            f"the stream leaps at {leap.add}, by a factor of {format_number(leap.factor)}"
+            f"{describe_multipliers(leaping)}. Behind it the median ||u|| / ||x|| falls to "
+            f"{format_number(-sites[0].value)} (threshold {format_setting(limits['update_ratio'])}"
+            f") at {format_count(len(sites), 'add')}, {describe_places(sites)}: small beside "
+            "the leap alone",
+            ids=(leap.add, *site_ids(sites)),
+            severity="info" if evidence.subject.mode == "random-init" else "warning",
+            confidence="high",
+            measured=(-sites[0].value, limits["update_ratio"]),
+            advice="judge the branches behind it once the leap is explained: look at what scales "
+            f"the branch of {leap.add}; {trace_hint(evidence, leap.add)}",
+        )
+
+
+def _choose_advice(is_learned_scale: bool, has_cause: bool) -> str:
+    if is_learned_scale:
+        return "expected for a zero-initialised branch scale before training"
+    if has_cause:
+        return "compare the stored value of that tensor with the one that it should have"
+    return (
+        "look for a missing branch scale or a last projection near zero; a branch that stays "
+        "negligible can be removed"
+    )
+
+
+def _is_dwarfed(evidence: Evidence, add: ResidualAdd, limits: Limits) -> bool:
+    """Whether the update is negligible only since the stream leapt at an add before."""
+    ratio = evidence.measurements.stream[add.id].update_ratio.median
+    leaps = find_leaps_before(evidence, add)
+    return ratio * multiply_leaps(leaps) >= limits["update_ratio"]
 
 
 def _closed_scale(add: ResidualAdd) -> float | None:
