@@ -85,18 +85,17 @@ def _add_precision(measured: MeasuredModel, measurements: Measurements) -> StepR
 
 
 def _add_attention_logits(measured: MeasuredModel, measurements: Measurements) -> StepResult:
-    statistics = measured.statistics
-    bounds = compute_logit_bounds(
-        statistics.branch_peaks.compute().scores, statistics.sites, statistics.learned_values
-    )
+    sites, learned = measured.statistics.sites, measured.statistics.learned_values
+    logits = measure_attention_logits(measured.model, measured.batch, sites)
+    is_skipped = isinstance(logits, SkippedMeasurement)
+    bounds = compute_logit_bounds(sites, learned, None if is_skipped else logits.by_product)
     if measurements.precision is not None or bounds:
         precision = measurements.precision or Precision(formats={})
         precision = replace(precision, logit_bounds=bounds)
         measurements = replace(measurements, precision=precision)
-    logits = measure_attention_logits(measured.model, measured.batch, statistics.sites)
     if isinstance(logits, SkippedMeasurement):
         return measurements, [logits]
-    return replace(measurements, attention_logits=logits), []
+    return replace(measurements, attention_logits=logits.by_module), []
 
 
 def _add_branch_weights(measured: MeasuredModel, measurements: Measurements) -> StepResult:

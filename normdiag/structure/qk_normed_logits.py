@@ -26,8 +26,6 @@ class NormedLogits:
     k: DetectedNorm
     factors: tuple[ScaleFactor, ...]
     """Scales before and after the product, without the gains."""
-    score_factors: tuple[ScaleFactor, ...]
-    """Scales after the product."""
     is_rotated: bool
 
 
@@ -56,9 +54,7 @@ def find_normed_logits(
                 else _scales_after_product(node, ordered)
             )
             factors = (*q.factors, *k.factors, *behind)
-            yield NormedLogits(
-                node, q.norm, k.norm, factors, tuple(behind), q.is_rotated or k.is_rotated
-            )
+            yield NormedLogits(node, q.norm, k.norm, factors, q.is_rotated or k.is_rotated)
 
 
 def _trace_to_norm(node: Node, norms: dict[Node, DetectedNorm]) -> _QkPath | None:

@@ -155,10 +155,20 @@ def _is_causal(node: Node, args: tuple[Any, ...], keywords: dict[str, Any]) -> b
     return bool(keywords.get("is_causal", args[place] if place < len(args) else False))
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredLogits:
+    """The logits of one forward."""
+
+    by_module: dict[str, AttentionLogits]
+    """In the order of the forward."""
+    by_product: dict[int, float]
+    """Place of q . k in the forward -> the largest |logit|."""
+
+
 def measure_attention_logits(
     model: nn.Module, batch: Batch, sites: SiteMap
-) -> dict[str, AttentionLogits] | SkippedMeasurement:
-    """Module of each attention, in the order of the forward, -> its logits on `batch`."""
+) -> MeasuredLogits | SkippedMeasurement:
+    """The logits of every attention on `batch`, whose sites are `sites`."""
     observer = _LogitObserver(TokenLayouts(batch))
     try:
         with torch.no_grad():
@@ -173,7 +183,8 @@ def measure_attention_logits(
         id = module if counts[module] == 1 else f"{module}#{numbers[module]}"
         numbers[module] += 1
         logits[id] = _to_evidence(each, sites, batch)
-    return logits
+    by_product = {o.score.product.index: o.statistics.max_abs for o in observer.attentions}
+    return MeasuredLogits(logits, by_product)
 
 
 def _to_evidence(observed: _ObservedAttention, sites: SiteMap, batch: Batch) -> AttentionLogits:

@@ -46,7 +46,9 @@ def summarise_logits(source: LogitSource, valid: torch.Tensor | None) -> LogitSt
         peak = 0.0
         for start in range(0, source.queries, step):
             block = source.compute(head, slice(start, start + step)).float()
-            in_use, weight = _read_rows(block, None if valid is None else valid[:, start:][:, :step])
+            in_use, weight = _read_rows(
+                block, None if valid is None else valid[:, start:][:, :step]
+            )
             value, index = in_use.flatten().max(0)
             peak = max(peak, float(value))
             weights.append(weight)

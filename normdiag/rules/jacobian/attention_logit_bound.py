@@ -13,7 +13,7 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class AttentionLogitBound(Rule):
-    """The gains of the q and k norms allow attention logits at which softmax saturates.
+    """Attention logits reach, or q and k norms allow, values at which softmax saturates.
 
     ## What it does
 
@@ -31,7 +31,8 @@ class AttentionLogitBound(Rule):
 
     The bound is |q . k| scale <= max|gq| max|gk| d scale, with the scale as found in the graph. A
     rotary embedding preserves norms and does not change the bound; without one it is max|gq gk| d
-    scale. The largest computed logit is reported too, unless the attention is one fused operation.
+    scale. The logits themselves are read where the softmax receives them, over pairs that the mask
+    leaves; those of a fused attention are computed again from q, k and the mask.
 
     ## Thresholds
 
@@ -79,10 +80,11 @@ class AttentionLogitBound(Rule):
         bounds = precision.logit_bounds if precision is not None else {}
         limit = limits["logit"]
         norms = [norm for norm in evidence.architecture.norms if norm.id in bounds]
+        adds = {add.id: add for add in evidence.architecture.residual_adds}
         real = [
-            rate_site(n, s)
-            for n in norms
-            if (s := bounds[n.id].max_observed) is not None and s > limit
+            rate_site(adds[each.add], each.max_abs)
+            for each in evidence.measurements.attention_logits.values()
+            if each.add in adds and each.max_abs > limit
         ]
         allowed = [rate_site(n, bounds[n.id].bound) for n in norms if bounds[n.id].bound > limit]
         if real:
@@ -102,5 +104,9 @@ class AttentionLogitBound(Rule):
             severity="warning" if is_observed else "info",
             confidence="high",
             measured=(ranked[0].value, limit),
-            advice="apply weight decay to the gains of the q and k norms, or soft-cap the logits",
+            advice=(
+                "check the scale of q . k, normalise q and k, or soft-cap the logits"
+                if is_observed
+                else "apply weight decay to the gains of the q and k norms, or soft-cap the logits"
+            ),
         )
