@@ -51,8 +51,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         "attention-logits",
         "stream",
-        "largest attention logit of pairs that the mask leaves (one forward more), and the bound that "
-        "q/k norms put on it",
+        "largest attention logit of pairs that the mask leaves (one forward more), and the bound "
+        "that q/k norms put on it",
     ),
     Measure(
         "norm-inputs",

@@ -21,7 +21,7 @@ from normdiag.measure.invariances.centring import measure_centring
 from normdiag.measure.invariances.invariances import measure_invariances
 from normdiag.measure.invariances.norm_speed import measure_norm_speed
 from normdiag.measure.invariances.norm_swap import measure_norm_swap
-from normdiag.measure.precision.attention_logits import measure_attention_logits
+from normdiag.measure.precision.attention_logits import MeasuredLogits, measure_attention_logits
 from normdiag.measure.precision.logit_bounds import compute_logit_bounds
 from normdiag.measure.precision.precision import measure_precision
 from normdiag.measure.settings import ForwardSettings
@@ -87,15 +87,15 @@ def _add_precision(measured: MeasuredModel, measurements: Measurements) -> StepR
 def _add_attention_logits(measured: MeasuredModel, measurements: Measurements) -> StepResult:
     sites, learned = measured.statistics.sites, measured.statistics.learned_values
     logits = measure_attention_logits(measured.model, measured.batch, sites)
-    is_skipped = isinstance(logits, SkippedMeasurement)
-    bounds = compute_logit_bounds(sites, learned, None if is_skipped else logits.by_product)
+    failed = [logits] if isinstance(logits, SkippedMeasurement) else []
+    if isinstance(logits, SkippedMeasurement):
+        logits = MeasuredLogits({}, {})
+    bounds = compute_logit_bounds(sites, learned, logits.by_product)
     if measurements.precision is not None or bounds:
         precision = measurements.precision or Precision(formats={})
         precision = replace(precision, logit_bounds=bounds)
         measurements = replace(measurements, precision=precision)
-    if isinstance(logits, SkippedMeasurement):
-        return measurements, [logits]
-    return replace(measurements, attention_logits=logits.by_module), []
+    return replace(measurements, attention_logits=logits.by_module), failed
 
 
 def _add_branch_weights(measured: MeasuredModel, measurements: Measurements) -> StepResult:

@@ -38,11 +38,11 @@ from normdiag.structure.attention_scores import (
 from normdiag.structure.build_architecture import SiteMap
 
 
-class _KeywordReader(TorchDispatchMode):
+class _KeywordReader(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Keeps the keywords of the operation that ran last: an observer is shown no keywords."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.keywords: dict[str, Any] = {}
 
     def __torch_dispatch__(
@@ -125,7 +125,7 @@ def _recompute_fused(
     group = q.shape[1] // k.shape[1]
 
     def compute(head: int, rows: slice) -> torch.Tensor:
-        logits = (q[:, head, rows].float() @ k[:, head // group].float().mT) * scale
+        logits: torch.Tensor = (q[:, head, rows].float() @ k[:, head // group].float().mT) * scale
         if mask is not None:
             own = mask[:, head, rows]
             is_boolean = own.dtype == torch.bool

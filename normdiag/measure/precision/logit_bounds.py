@@ -21,7 +21,7 @@ from normdiag.structure.qk_normed_logits import NormedLogits, find_normed_logits
 
 
 def compute_logit_bounds(
-    sites: SiteMap, learned: LearnedValues, observed: Mapping[int, float] | None = None
+    sites: SiteMap, learned: LearnedValues, observed: Mapping[int, float]
 ) -> dict[str, LogitBound]:
     """Id of the q norm -> the bound, for attentions whose gains and scales are known.
 
@@ -37,7 +37,7 @@ def compute_logit_bounds(
             bound=product * scale,
             k_norm=sites.norms[logits.k],
             scale=scale,
-            max_observed=(observed or {}).get(logits.score.index),
+            max_observed=observed.get(logits.score.index),
         )
     return bounds
 

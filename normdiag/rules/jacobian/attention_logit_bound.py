@@ -80,11 +80,10 @@ class AttentionLogitBound(Rule):
         bounds = precision.logit_bounds if precision is not None else {}
         limit = limits["logit"]
         norms = [norm for norm in evidence.architecture.norms if norm.id in bounds]
-        adds = {add.id: add for add in evidence.architecture.residual_adds}
-        real = [
-            rate_site(adds[each.add], each.max_abs)
-            for each in evidence.measurements.attention_logits.values()
-            if each.add in adds and each.max_abs > limit
+        real = _rate_logits(evidence, limit) or [
+            rate_site(n, s)
+            for n in norms
+            if (s := bounds[n.id].max_observed) is not None and s > limit
         ]
         allowed = [rate_site(n, bounds[n.id].bound) for n in norms if bounds[n.id].bound > limit]
         if real:
@@ -110,3 +109,13 @@ class AttentionLogitBound(Rule):
                 else "apply weight decay to the gains of the q and k norms, or soft-cap the logits"
             ),
         )
+
+
+def _rate_logits(evidence: Evidence, limit: float) -> list[RatedSite]:
+    """The adds behind attentions with a logit above `limit`, each with its largest."""
+    largest: dict[str, float] = {}
+    for each in evidence.measurements.attention_logits.values():
+        if each.add is not None and each.max_abs > limit:
+            largest[each.add] = max(each.max_abs, largest.get(each.add, 0.0))
+    adds = evidence.architecture.residual_adds
+    return [rate_site(add, largest[add.id]) for add in adds if add.id in largest]
