@@ -99,11 +99,13 @@ class _LogitObserver:
 
 
 def _read_softmax(logits: torch.Tensor, sequences: int) -> LogitSource | None:
-    """Logits (sequences, heads, queries, keys), or with the first two in one axis."""
-    if logits.dim() < 3 or logits.numel() == 0 or not logits.is_floating_point():
+    """Logits (sequences, heads, queries, keys), with the first two in one axis, or of one head."""
+    if logits.dim() < 2 or logits.numel() == 0 or not logits.is_floating_point():
         return None
     queries, keys = logits.shape[-2:]
-    lead = sequences if logits.shape[0] % max(sequences, 1) == 0 else logits.shape[0]
+    lead = logits.shape[0] if logits.dim() > 2 else 1
+    if logits.dim() == 3 and sequences > 0 and lead % sequences == 0:
+        lead = sequences
     split = logits.reshape(lead, -1, queries, keys)
     return LogitSource(lead, split.shape[1], queries, keys, lambda h, rows: split[:, h, rows])
 

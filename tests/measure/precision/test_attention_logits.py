@@ -204,4 +204,10 @@ def test_blocks_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(logit_statistics, "BLOCK_ELEMENTS", 5 * 2 * TOKENS)
     parts = normdiag.inspect(model, inputs=(x,), measure=("attention-logits",))
     logits = whole.measurements.attention_logits
-    assert logits == parts.measurements.attention_logits and len(logits) == 2
+    assert len(logits) == 2
+    for id, own in parts.measurements.attention_logits.items():
+        assert own.max_abs == pytest.approx(logits[id].max_abs, rel=1e-6)
+        assert (own.sequence, own.head, own.query, own.key) == (
+            logits[id].sequence, logits[id].head, logits[id].query, logits[id].key
+        )  # fmt: skip
+        assert own.median_weight == pytest.approx(logits[id].median_weight, rel=1e-6)
