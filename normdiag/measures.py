@@ -51,7 +51,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         "attention-logits",
         "stream",
-        "bound that q/k norms put on attention logits, and the largest logit computed",
+        "largest attention logit of pairs that the mask leaves (one forward more), and the bound "
+        "that q/k norms put on it",
     ),
     Measure(
         "norm-inputs",

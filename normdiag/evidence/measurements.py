@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
+from normdiag.evidence.attention_logits import AttentionLogits
 from normdiag.evidence.blocks import BlockJacobian
 from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.evidence.gradients import Gradients
@@ -39,6 +40,8 @@ class Measurements:
     """Id of an add, "<stack>/layer#k", or id of a stack."""
     gradients: Gradients | None = None
     precision: Precision | None = None
+    attention_logits: dict[str, AttentionLogits] = field(default_factory=dict)
+    """By the module that computes the attention, with "#k" where it computes several."""
     invariances: Invariances | None = None
     norm_swap: NormSwap | None = None
     norm_speed: tuple[NormSpeed, ...] = ()

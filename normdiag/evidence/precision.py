@@ -56,8 +56,7 @@ class LogitBound:
     k_norm: str
     scale: float
     max_observed: float | None
-    """The largest |q . k| * scale that was computed, masked pairs included; null where one fused
-    operation keeps it to itself."""
+    """`max_abs` of that attention in `measurements.attention_logits`; null where it has none."""
 
 
 PeakKind = Literal["product", "contraction"]

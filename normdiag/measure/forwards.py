@@ -94,7 +94,7 @@ def _run_batches(
     quantities = MeasuredQuantities(
         stream="stream-adds" in names,
         norms="norm-inputs" in names,
-        peaks=not names.isdisjoint({"precision", "attention-logits"}),
+        peaks="precision" in names,
         outputs="stream-adds" in names,
     )
     statistics = SiteStatistics(SiteAccumulators(keep_tokens=settings.keep_tokens))

@@ -21,6 +21,7 @@ from normdiag.measure.invariances.centring import measure_centring
 from normdiag.measure.invariances.invariances import measure_invariances
 from normdiag.measure.invariances.norm_speed import measure_norm_speed
 from normdiag.measure.invariances.norm_swap import measure_norm_swap
+from normdiag.measure.precision.attention_logits import MeasuredLogits, measure_attention_logits
 from normdiag.measure.precision.logit_bounds import compute_logit_bounds
 from normdiag.measure.precision.precision import measure_precision
 from normdiag.measure.settings import ForwardSettings
@@ -83,16 +84,18 @@ def _add_precision(measured: MeasuredModel, measurements: Measurements) -> StepR
     return replace(measurements, precision=measure_precision(measured.statistics, measurements)), []
 
 
-def _add_logit_bounds(measured: MeasuredModel, measurements: Measurements) -> StepResult:
-    statistics = measured.statistics
-    bounds = compute_logit_bounds(
-        statistics.branch_peaks.compute().scores, statistics.sites, statistics.learned_values
-    )
-    precision = measurements.precision
-    if precision is None and not bounds:
-        return measurements, []
-    precision = precision or Precision(formats={})
-    return replace(measurements, precision=replace(precision, logit_bounds=bounds)), []
+def _add_attention_logits(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    sites, learned = measured.statistics.sites, measured.statistics.learned_values
+    logits = measure_attention_logits(measured.model, measured.batch, sites)
+    failed = [logits] if isinstance(logits, SkippedMeasurement) else []
+    if isinstance(logits, SkippedMeasurement):
+        logits = MeasuredLogits({}, {})
+    bounds = compute_logit_bounds(sites, learned, logits.by_product)
+    if measurements.precision is not None or bounds:
+        precision = measurements.precision or Precision(formats={})
+        precision = replace(precision, logit_bounds=bounds)
+        measurements = replace(measurements, precision=precision)
+    return replace(measurements, attention_logits=logits.by_module), failed
 
 
 def _add_branch_weights(measured: MeasuredModel, measurements: Measurements) -> StepResult:
@@ -134,7 +137,7 @@ STEPS = (
     MeasuringStep("gradients", "computing gradients", _add_gradients),
     MeasuringStep("depth", "relating the layers", _add_depth),
     MeasuringStep("precision", "comparing number formats", _add_precision),
-    MeasuringStep("attention-logits", "bounding attention logits", _add_logit_bounds),
+    MeasuringStep("attention-logits", "reading attention logits", _add_attention_logits),
     MeasuringStep("branch-weights", "summing weights", _add_branch_weights),
     MeasuringStep(
         "block-jacobians",

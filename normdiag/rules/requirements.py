@@ -155,13 +155,12 @@ def _missing_precision(evidence: Evidence) -> str | None:
 
 
 def _missing_attention_logits(evidence: Evidence) -> str | None:
-    precision = evidence.measurements.precision
-    if precision is not None and _was_requested(evidence, "attention-logits"):
+    measured = evidence.measurements
+    has_logits = bool(measured.attention_logits) or measured.precision is not None
+    if has_logits and _was_requested(evidence, "attention-logits"):
         return None
     is_known = _was_requested(evidence, "attention-logits") and bool(evidence.coverage.measures)
-    return _measurement_reason(
-        evidence, "attention-logits", not is_known, "no attention normalises queries and keys"
-    )
+    return _measurement_reason(evidence, "attention-logits", not is_known, "no attention was found")
 
 
 def _missing_defaults(evidence: Evidence) -> str | None:

@@ -26,8 +26,6 @@ class NormedLogits:
     k: DetectedNorm
     factors: tuple[ScaleFactor, ...]
     """Scales before and after the product, without the gains."""
-    score_factors: tuple[ScaleFactor, ...]
-    """Scales after the product."""
     is_rotated: bool
 
 
@@ -56,9 +54,7 @@ def find_normed_logits(
                 else _scales_after_product(node, ordered)
             )
             factors = (*q.factors, *k.factors, *behind)
-            yield NormedLogits(
-                node, q.norm, k.norm, factors, tuple(behind), q.is_rotated or k.is_rotated
-            )
+            yield NormedLogits(node, q.norm, k.norm, factors, q.is_rotated or k.is_rotated)
 
 
 def _trace_to_norm(node: Node, norms: dict[Node, DetectedNorm]) -> _QkPath | None:
@@ -66,7 +62,7 @@ def _trace_to_norm(node: Node, norms: dict[Node, DetectedNorm]) -> _QkPath | Non
     factors: list[ScaleFactor] = []
     is_rotated = False
     while node not in norms:
-        unrotated = _match_rotary_embedding(node)
+        unrotated = match_rotary_embedding(node)
         if unrotated is not None:
             node, rotary_factors = unrotated
             is_rotated = True
@@ -81,11 +77,11 @@ def _trace_to_norm(node: Node, norms: dict[Node, DetectedNorm]) -> _QkPath | Non
     return _QkPath(norms[node], factors, is_rotated)
 
 
-def _match_rotary_embedding(node: Node) -> tuple[Node, list[ScaleFactor]] | None:
+def match_rotary_embedding(node: Node) -> tuple[Node, list[ScaleFactor]] | None:
     """Match x cos a + rotate(x) sin a, alone or concatenated with an unrotated part of x."""
     if node.op == "cat" and node.parents:
-        rotated = [t for p in node.parents if (t := _match_rotary_embedding(p)) is not None]
-        rest = [p for p in node.parents if _match_rotary_embedding(p) is None]
+        rotated = [t for p in node.parents if (t := match_rotary_embedding(p)) is not None]
+        rest = [p for p in node.parents if match_rotary_embedding(p) is None]
         if len(rotated) == 1 and all(
             _source_values(p) == _source_values(rotated[0][0]) for p in rest
         ):

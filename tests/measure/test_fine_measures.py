@@ -18,7 +18,7 @@ FILLED = {
     "init-growth": {"growth.init_total"},
     "precision": {"precision.formats"},
     "branch-weights": {"branch_weights"},
-    "attention-logits": {"precision.logit_bounds"},
+    "attention-logits": {"attention_logits", "precision.logit_bounds"},
     "norm-inputs": {"norms"},
     "invariances": {"invariances.kinds"},
     "centring-swap": {"invariances.centring", "norm_swap"},

@@ -91,8 +91,7 @@ def test_logits_are_bounded_by_the_worst_attention() -> None:
         for name, bound, seen in (("q0", 120.0, 31.0), ("q1", 450.0, None))
     }
     shown = text(Precision(formats={"float16": half()}, logit_bounds=bounds))
-    assert "at most 450 by the gains of q1 and its k norm; largest computed" in shown
-    assert "computed: 31.0." in shown
+    assert "at most 450 by the gains of q1 and its k norm." in shown
 
 
 def test_names_from_outside_are_made_visible() -> None:

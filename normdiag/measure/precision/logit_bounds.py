@@ -14,19 +14,18 @@ import torch
 
 from normdiag.evidence.precision import LogitBound
 from normdiag.measure.passes.learned_values import LearnedValues
-from normdiag.measure.sites.branch_peaks import find_logits
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.build_architecture import SiteMap
 from normdiag.structure.dataflow import ScaleFactor
-from normdiag.structure.qk_normed_logits import NormedLogits
+from normdiag.structure.qk_normed_logits import NormedLogits, find_normed_logits
 
 
 def compute_logit_bounds(
-    scores: Mapping[str, float], sites: SiteMap, learned: LearnedValues
+    sites: SiteMap, learned: LearnedValues, observed: Mapping[int, float]
 ) -> dict[str, LogitBound]:
     """Id of the q norm -> the bound, for attentions whose gains and scales are known.
 
-    `scores`: the largest |q . k| that was computed, by the same id.
+    `observed`: the largest |logit| by the place of its q . k in the forward.
     """
     bounds = {}
     for name, logits in find_logits(sites).items():
@@ -34,15 +33,23 @@ def compute_logit_bounds(
         product = _product_bound(logits, learned)
         if scale is None or product is None:
             continue
-        behind = _largest_scale(logits.score_factors, learned)
-        score = scores.get(name)
         bounds[name] = LogitBound(
             bound=product * scale,
             k_norm=sites.norms[logits.k],
             scale=scale,
-            max_observed=None if score is None or behind is None else score * behind,
+            max_observed=observed.get(logits.score.index),
         )
     return bounds
+
+
+def find_logits(sites: SiteMap) -> dict[str, NormedLogits]:
+    """Id of the q norm -> the attention whose q and k leave a norm."""
+    attentions: dict[str, NormedLogits] = {}
+    for stack in sites.stacks.values():
+        for facts in stack.adds:
+            for logits in find_normed_logits(stack.regions[facts.add], facts.qk_norms):
+                attentions.setdefault(sites.norms[logits.q], logits)
+    return attentions
 
 
 def _largest_scale(factors: tuple[ScaleFactor, ...], learned: LearnedValues) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -17,7 +17,6 @@ from normdiag.measure.statistics.extremes import larger_value
 from normdiag.measure.statistics.peaks import is_contracted
 from normdiag.structure.algebraic_forms import DetectedNorm, SquareForm
 from normdiag.structure.build_architecture import SiteMap
-from normdiag.structure.qk_normed_logits import NormedLogits, find_normed_logits
 
 Facts = TypeVar("Facts")
 
@@ -84,8 +83,6 @@ class PeakSummary:
     """Norm id -> the largest square in it."""
     square_formats: dict[str, str]
     """Norm id -> the format in which those squares were computed."""
-    scores: dict[str, float]
-    """Id of the q norm -> the largest |q . k| as computed, not yet scaled."""
 
 
 @dataclass(slots=True)
@@ -96,8 +93,6 @@ class BranchPeaks:
     """By the id of the peak."""
     squares: dict[str, PeakMaximum[OperationSite]] = field(default_factory=dict)
     """By the id of the norm."""
-    scores: dict[str, PeakMaximum[OperationSite]] = field(default_factory=dict)
-    """By the id of the q norm."""
 
     def update(
         self, peaks: Mapping[Node, torch.Tensor], sites: SiteMap, sequences: SequenceNumbers
@@ -122,17 +117,11 @@ class BranchPeaks:
                 peak_site = PeakSite(node.index, node.dtype, module, kind, number, branches[node])
                 inner = self.inner.setdefault(peak_site.id, PeakMaximum())
                 inner.update(sequences, float(peak), peak_site)
-        for id, logits in find_logits(sites).items():
-            if logits.score in peaks:
-                site = OperationSite(logits.score.index, logits.score.dtype)
-                score = self.scores.setdefault(id, PeakMaximum())
-                score.update(sequences, float(peaks[logits.score]), site)
 
     def merge(self, other: BranchPeaks) -> None:
         """Add the passes of `other`."""
         merge_by_id(self.inner, other.inner)
         merge_by_id(self.squares, other.squares)
-        merge_by_id(self.scores, other.scores)
 
     def compute(self) -> PeakSummary:
         """Of equal peaks of one branch the first in the forward is reported."""
@@ -146,7 +135,6 @@ class BranchPeaks:
             inner=tuple(_to_evidence(*peak) for peak in largest.values()),
             squares={id: value for id, value, _ in squares},
             square_formats={id: site.dtype for id, _, site in squares},
-            scores={id: value for id, value, _ in _in_forward_order(self.scores)},
         )
 
 
@@ -157,21 +145,6 @@ def _in_forward_order(peaks: Mapping[str, PeakMaximum[Site]]) -> list[tuple[str,
     """Id, largest value and site of each."""
     computed = [(id, *peak.compute()) for id, peak in peaks.items()]
     return sorted(computed, key=lambda peak: (peak[2].order, peak[0]))
-
-
-def find_logits(sites: SiteMap) -> dict[str, NormedLogits]:
-    """Id of the q norm -> the attention whose q and k leave a norm."""
-    attentions: dict[str, NormedLogits] = {}
-    for logits in _iterate_logits(sites):
-        attentions.setdefault(sites.norms[logits.q], logits)
-    return attentions
-
-
-def _iterate_logits(sites: SiteMap) -> Iterator[NormedLogits]:
-    for stack in sites.stacks.values():
-        for facts in stack.adds:
-            if facts.qk_norms:
-                yield from find_normed_logits(stack.regions[facts.add], facts.qk_norms)
 
 
 def _to_evidence(value: float, site: PeakSite) -> InnerPeak:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from normdiag.render.elements import Page
 from normdiag.render.interface import Options
 from normdiag.render.sections import (
+    attention_logits,
     blocks,
     coverage,
     findings,
@@ -35,6 +36,7 @@ SECTIONS = (
     gradients.section,
     invariances.section,
     norm_swap.section,
+    attention_logits.section,
     precision.section,
     findings.section,
     coverage.section,

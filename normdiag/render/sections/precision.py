@@ -11,13 +11,11 @@ from normdiag.number_text import (
     UNKNOWN,
     format_count,
     format_factor,
-    format_number,
     format_percent,
 )
 from normdiag.render.elements import Column, Element, Heading, Name, Number, Row, Sentence, Table
 from normdiag.render.escape import shorten_text
 from normdiag.render.sections.stack_names import name_stack
-from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
 
 _UNSCALED = ("float16", "bfloat16")
@@ -54,8 +52,6 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         if name in precision.formats:
             for text in _describe_overflows(name, precision.formats[name], precision):
                 yield Sentence(text=text)
-    if precision.logit_bounds:
-        yield Sentence(text=_describe_logits(precision))
 
 
 def _make_row(name: str, headroom: FormatHeadroom) -> Row:
@@ -103,15 +99,4 @@ def _describe_remedy(stack: str, remedy: Remedy) -> str:
     return (
         f"{text}; with all that is written to it multiplied by 2^{power} it fits with a factor 2 "
         f"to spare, and its norms undo the scale{share}"
-    )
-
-
-def _describe_logits(precision: Precision) -> str:
-    bounds = precision.logit_bounds
-    worst = max(bounds, key=lambda name: nan_as_largest(bounds[name].bound))
-    largest = [each.max_observed for each in bounds.values() if each.max_observed is not None]
-    observed = f"; largest computed: {format_number(max(largest))}" if largest else ""
-    return (
-        f"Attention logits: at most {format_number(bounds[worst].bound)} by the gains of "
-        f"{shorten_text(worst)} and its k norm{observed}."
     )

@@ -13,7 +13,7 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 
 class AttentionLogitBound(Rule):
-    """The gains of the q and k norms allow attention logits at which softmax saturates.
+    """Attention logits reach, or q and k norms allow, values at which softmax saturates.
 
     ## What it does
 
@@ -31,7 +31,8 @@ class AttentionLogitBound(Rule):
 
     The bound is |q . k| scale <= max|gq| max|gk| d scale, with the scale as found in the graph. A
     rotary embedding preserves norms and does not change the bound; without one it is max|gq gk| d
-    scale. The largest computed logit is reported too, unless the attention is one fused operation.
+    scale. The logits themselves are read where the softmax receives them, over pairs that the mask
+    leaves; those of a fused attention are computed again from q, k and the mask.
 
     ## Thresholds
 
@@ -79,7 +80,7 @@ class AttentionLogitBound(Rule):
         bounds = precision.logit_bounds if precision is not None else {}
         limit = limits["logit"]
         norms = [norm for norm in evidence.architecture.norms if norm.id in bounds]
-        real = [
+        real = _rate_logits(evidence, limit) or [
             rate_site(n, s)
             for n in norms
             if (s := bounds[n.id].max_observed) is not None and s > limit
@@ -102,5 +103,19 @@ class AttentionLogitBound(Rule):
             severity="warning" if is_observed else "info",
             confidence="high",
             measured=(ranked[0].value, limit),
-            advice="apply weight decay to the gains of the q and k norms, or soft-cap the logits",
+            advice=(
+                "check the scale of q . k, normalise q and k, or soft-cap the logits"
+                if is_observed
+                else "apply weight decay to the gains of the q and k norms, or soft-cap the logits"
+            ),
         )
+
+
+def _rate_logits(evidence: Evidence, limit: float) -> list[RatedSite]:
+    """The adds behind attentions with a logit above `limit`, each with its largest."""
+    largest: dict[str, float] = {}
+    for each in evidence.measurements.attention_logits.values():
+        if each.add is not None and each.max_abs > limit:
+            largest[each.add] = max(each.max_abs, largest.get(each.add, 0.0))
+    adds = evidence.architecture.residual_adds
+    return [rate_site(add, largest[add.id]) for add in adds if add.id in largest]

@@ -14,6 +14,8 @@ from torch import nn
 from transformers.models.qwen3.modeling_qwen3 import apply_rotary_pos_emb, repeat_kv
 
 from normdiag.evidence.precision import LogitBound
+from normdiag.inputs.batch import Batch
+from normdiag.measure.precision.attention_logits import MeasuredLogits, measure_attention_logits
 from normdiag.measure.precision.logit_bounds import compute_logit_bounds
 from tests.measure.forwards import accumulate_forward
 
@@ -32,8 +34,10 @@ IDS = torch.arange(3, 11).view(1, 8)
 
 def bounds(model: nn.Module, *args: torch.Tensor, **inputs: torch.Tensor) -> dict[str, LogitBound]:
     assembly = accumulate_forward(model, *args, **inputs)
-    scores = assembly.branch_peaks.compute().scores
-    return compute_logit_bounds(scores, assembly.sites, assembly.learned_values)
+    batch = Batch(args=args, inputs=inputs)
+    logits = measure_attention_logits(model, batch, assembly.sites)
+    assert isinstance(logits, MeasuredLogits)
+    return compute_logit_bounds(assembly.sites, assembly.learned_values, logits.by_product)
 
 
 def lively(config: transformers.PreTrainedConfig, attention: str) -> nn.Module:
@@ -82,12 +86,9 @@ class TestQwen3:
             assert own.bound == pytest.approx(expected, rel=1e-12)
             assert own.k_norm == f"model.layers.{i}.self_attn.k_norm"
             assert own.scale == WIDTH**-0.5
-            largest = by_hand(model, i).abs().max().item()
+            largest = by_hand(model, i).tril().abs().max().item()
             assert largest <= own.bound
-            if attention == "eager":
-                assert own.max_observed == pytest.approx(largest, rel=1e-5)
-            else:
-                assert own.max_observed is None
+            assert own.max_observed == pytest.approx(largest, rel=1e-5)
 
     def test_a_model_without_such_norms_has_no_bound(self) -> None:
         torch.manual_seed(0)

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
+from normdiag.evidence.attention_logits import AttentionLogits
 from normdiag.evidence.precision import LogitBound, Precision
-from tests.rules.builders import evidence, norms, one, run_rule
+from tests.rules.builders import evidence, make_adds, norms, one, run_rule
 
 
 def make_bounds(*bounds: float, seen: float | None = None):
@@ -33,3 +34,24 @@ def test_a_large_bound_with_small_logits_stays_information() -> None:
 def test_a_bound_that_holds() -> None:
     assert run_rule(make_bounds(10000.0, seen=12.0), "ND504") == ()
     assert run_rule(make_bounds(), "ND504") == ()
+
+
+def measure_logits(*largest: float):
+    """Attentions on the adds of a stack, without q and k norms."""
+    sites = make_adds(len(largest))
+    logits = {
+        f"layers.{i}.attn": AttentionLogits(
+            add=add.id, layer=i, heads=1, query_rows=4, max_abs=value, sequence=0, head=0, query=3,
+            key=1, median_max=value, median_weight=1.0, head_width=64, scale=1.0, is_fused=True,
+        )
+        for i, (add, value) in enumerate(zip(sites, largest, strict=True))
+    }  # fmt: skip
+    return evidence(adds=sites, attention_logits=logits)
+
+
+def test_without_norms_of_q_and_k_the_measured_logit_is_judged() -> None:
+    finding = one(measure_logits(30.0, 16405.0), "ND504")
+    assert (finding.severity, finding.value) == ("warning", 16405.0)
+    assert "up to 16,405 are computed" in finding.message
+    assert "check the scale of q . k" in finding.advice
+    assert run_rule(measure_logits(30.0, 120.0), "ND504") == ()
