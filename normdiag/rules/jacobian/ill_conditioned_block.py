@@ -34,7 +34,7 @@ class IllConditionedBlock(Rule):
 
     kappa = sigma_max / sigma_min of dy/dx, x and y the stream before and after the block, as the
     median over four tokens at different depths of context; it must be above the threshold at more
-    than half of them too, since one extreme token can move the mean of the middle two. For wide
+    than half of them too, since two extreme ones of four decide the median. For wide
     streams kappa is a lower bound, marked "at least".
 
     ## Thresholds
