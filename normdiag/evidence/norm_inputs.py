@@ -20,7 +20,9 @@ class NormJacobian:
     """Singular values of the Jacobian of one norm at one token, summarised over `tokens` of them.
 
     With s_1 >= .. >= s_H: sigma_max = s_1; sigma_min = s_(H-2) for LayerNorm and s_(H-1) for
-    RMSNorm; radial = the next smaller one; kappa = sigma_max / sigma_min.
+    RMSNorm; radial = the next smaller one; kappa = sigma_max / sigma_min. live_kappa leaves one
+    more small value out for each of the D gains that are 0 beside the largest (2^-23 of it or
+    less): sigma_max / s_(H-2-D) for LayerNorm, sigma_max / s_(H-1-D) for RMSNorm.
     """
 
     sigma_max: MedianMax
@@ -30,6 +32,7 @@ class NormJacobian:
     tokens: int
     """1 for a batch norm with running statistics: diag(gain / s) is the same at every token, and
     no direction is left out of sigma_min."""
+    live_kappa: MedianMax | None = None
 
 
 @record

@@ -19,6 +19,9 @@ from normdiag.numerics.secular_equation import Interval, Pole, SecularEquation
 _ZERO = 1e-60
 """Gains below this share of the largest count as zero: their squares would underflow."""
 
+DEAD = 2.0**-23
+"""Gains below this share of the largest are lost beside it in float32."""
+
 
 @dataclass(frozen=True, slots=True)
 class GainSpectrum:
@@ -34,7 +37,7 @@ class GainSpectrum:
     order: Tensor
     """Features in ascending order of |gamma|, (H,)."""
     intervals: dict[int, Interval]
-    """k -> [q_(k-1), q_k] for k = `radial`, `smallest` and `count`, where 1 <= k <= n."""
+    """k -> [q_(k-1), q_k] for k = radial, smallest, smallest live and n, where 1 <= k <= n."""
 
     @property
     def root_count(self) -> int:
@@ -50,6 +53,11 @@ class GainSpectrum:
     def smallest_index(self) -> int:
         """Index k of the smallest non-radial value."""
         return self.radial_index + 1
+
+    @property
+    def smallest_live_index(self) -> int:
+        """Index k of the smallest value besides those that dead gains take, one each."""
+        return self.smallest_index + int((self.relative <= DEAD).sum())
 
     @property
     def is_constant(self) -> bool:
@@ -106,6 +114,7 @@ def compute_gain_spectrum(gain: Tensor, *, centred: bool) -> GainSpectrum:
         for k in (
             spectrum.radial_index,
             spectrum.smallest_index,
+            spectrum.smallest_live_index,
             spectrum.root_count,
         )
         if 1 <= k <= spectrum.root_count

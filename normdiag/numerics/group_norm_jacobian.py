@@ -70,7 +70,9 @@ class GroupSpectrum:
             extremes = norm.singular_extremes(rows[at.to(rows.device)])
             for name, values in out.items():
                 times = (
-                    level[at] if norm is self.unit_norm and name not in ("kappa", "rank") else 1.0
+                    level[at]
+                    if norm is self.unit_norm and name not in ("kappa", "live_kappa", "rank")
+                    else 1.0
                 )
                 values[at] = getattr(extremes, name) * times
         return SingularExtremes(**out)

@@ -48,6 +48,9 @@ class SingularExtremes:
     """s_(H-2) for LayerNorm, s_(H-1) for RMSNorm: excludes the directions that the norm removes."""
     kappa: Tensor
     """sigma_max / sigma_min; inf where sigma_min is 0."""
+    live_kappa: Tensor
+    """s_1 over the smallest value besides those that the norm and its D dead gains take away:
+    s_(H-2-D) for LayerNorm, s_(H-1-D) for RMSNorm. NaN where none is left."""
     radial: Tensor
     """The next value below sigma_min; eps |gamma| / s^3 where |gamma| is constant."""
     rank: Tensor
@@ -114,6 +117,7 @@ class NormSpectrum:
             kappa=_singular_ratio(extremes.sigma_max, extremes.sigma_min) + 0 * factor
             if exists
             else missing,
+            live_kappa=extremes.sigma_max / extremes.live_min + 0 * factor if exists else missing,
             radial=extremes.radial * factor if gain.features >= removed else missing,
             rank=extremes.rank + 0 * factor,
             frobenius=tokens.energy.sqrt() * factor,
@@ -155,6 +159,8 @@ class _ScaledExtremes:
 
     sigma_max: Tensor
     sigma_min: Tensor
+    live_min: Tensor
+    """NaN where no value is left."""
     radial: Tensor
     rank: Tensor
 
@@ -190,7 +196,7 @@ def _extremes_for_constant_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _Sca
     one = torch.ones_like(tokens.scale)
     radial = tokens.eps_share if gain.root_count else torch.zeros_like(one)
     rank = gain.root_count - (radial == 0).to(radial.dtype) if gain.root_count else radial
-    return _ScaledExtremes(one if gain.root_count > 1 else radial, one, radial, rank)
+    return _ScaledExtremes(one if gain.root_count > 1 else radial, one, one, radial, rank)
 
 
 def _extremes_for_any_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _ScaledExtremes:
@@ -206,9 +212,11 @@ def _extremes_for_any_gain(gain: GainSpectrum, tokens: _TokenTerms) -> _ScaledEx
         return torch.where(free, gain.intervals[k].high.value, roots[k]).sqrt()
 
     rank = gain.root_count - (delta == 0).to(delta.dtype) if gain.root_count else zero
+    live = gain.smallest_live_index
     return _ScaledExtremes(
         singular_value(gain.root_count),
         singular_value(gain.smallest_index),
+        singular_value(live) if live <= gain.root_count else zero * math.nan,
         singular_value(gain.radial_index),
         rank,
     )

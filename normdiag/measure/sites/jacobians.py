@@ -15,6 +15,7 @@ from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.sites.norm_inputs import norm_denominator
 from normdiag.measure.sites.samples import NormSample
 from normdiag.measure.statistics.summaries import Numbers, median_and_max, median_and_min
+from normdiag.numerics.gain_spectrum import DEAD
 from normdiag.numerics.group_norm_jacobian import prepare_group_spectrum
 from normdiag.numerics.norm_jacobian import SingularExtremes, prepare_norm_spectrum
 from normdiag.structure.algebraic_forms import DetectedNorm
@@ -43,6 +44,7 @@ def measure_norm_jacobian(
         return None
     sigma_min = _without_nan(extremes.sigma_min)
     kappa = _without_nan(extremes.kappa)
+    live_kappa = _without_nan(extremes.live_kappa)
     radial = _without_nan(extremes.radial)
     return NormJacobian(
         sigma_max=median_and_max(sigma_max[~np.isnan(sigma_max)]),
@@ -50,6 +52,7 @@ def measure_norm_jacobian(
         kappa=None if kappa is None else median_and_max(kappa),
         radial=None if radial is None else median_and_max(radial),
         tokens=sum(sample.rows.numel() for sample in samples),
+        live_kappa=None if live_kappa is None else median_and_max(live_kappa),
     )
 
 
@@ -70,12 +73,15 @@ def _running_jacobian(
         return None
     largest, smallest = float(values.max()), float(values.min())
     kappa = largest / smallest if smallest > 0 else math.inf
+    live = values[values > DEAD * largest]
+    live_kappa = largest / float(live.min()) if live.size else None
     return NormJacobian(
         sigma_max=MedianMax(median=largest, max=largest),
         sigma_min=MedianMin(median=smallest, min=smallest),
         kappa=MedianMax(median=kappa, max=kappa),
         radial=None,
         tokens=1,
+        live_kappa=None if live_kappa is None else MedianMax(median=live_kappa, max=live_kappa),
     )
 
 

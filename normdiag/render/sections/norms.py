@@ -27,7 +27,8 @@ _COLUMNS = (
     Column(
         title="kappa",
         align="right",
-        meaning="condition number of the norm's Jacobian, largest over tokens",
+        meaning="condition number of the norm's Jacobian over gains that are not 0, largest over "
+        "sampled tokens",
     ),
     Column(title="|gain|", align="right", meaning="smallest to largest"),
 )
@@ -42,9 +43,10 @@ class _Site:
 
     @property
     def largest_kappa(self) -> float | None:
-        """The largest condition number over tokens."""
+        """The largest condition number over tokens, over live gains where that is known."""
         jacobian = self.measurement.jacobian
-        return None if jacobian is None or jacobian.kappa is None else jacobian.kappa.max
+        kappa = None if jacobian is None else jacobian.live_kappa or jacobian.kappa
+        return None if kappa is None else kappa.max
 
     @property
     def sort_key(self) -> tuple[float, float, float]:

@@ -33,8 +33,9 @@ class IllConditionedBlock(Rule):
     ## How it is measured
 
     kappa = sigma_max / sigma_min of dy/dx, x and y the stream before and after the block, as the
-    median over four tokens at different depths of context. For wide streams kappa is a lower bound,
-    marked "at least".
+    median over four tokens at different depths of context; it must be above the threshold at more
+    than half of them too, since two extreme ones of four decide the median. For wide
+    streams kappa is a lower bound, marked "at least".
 
     ## Thresholds
 
@@ -86,7 +87,7 @@ class IllConditionedBlock(Rule):
             sites = sort_worst_first(
                 RatedSite(id=add.id, value=block.kappa, stack=add.stack, layer=add.layer)
                 for add, block in blocks
-                if block.kappa is not None and block.kappa > limit
+                if block.kappa is not None and block.kappa > limit and _is_common(block, limit)
             )
             if sites:
                 worst = next(block for add, block in blocks if add.id == sites[0].id)
@@ -120,11 +121,22 @@ class IllConditionedBlock(Rule):
         )
 
 
+def _is_common(block: BlockJacobian, limit: float) -> bool:
+    """Whether kappa is above `limit` at more than half of the tokens."""
+    kappas = _list_kappas(block)
+    return 2 * sum(kappa > limit for kappa in kappas) > len(kappas) or not kappas
+
+
+def _list_kappas(block: BlockJacobian) -> list[float]:
+    """Of each token; infinite where sigma_min is zero."""
+    return [math.inf if token.kappa is None else token.kappa for token in block.tokens]
+
+
 def _describe_tokens(block: BlockJacobian, limit: float) -> str:
     """Where the Jacobians were taken and at how many of the tokens kappa is above `limit`."""
     if len(block.tokens) < 2:
         return f"at position {block.token.position} of sequence {block.token.sequence}"
-    kappas = [math.inf if token.kappa is None else token.kappa for token in block.tokens]
+    kappas = _list_kappas(block)
     above = sum(kappa > limit for kappa in kappas)
     return (
         f"medians over {len(kappas)} tokens; kappa {format_number(min(kappas))} to "

@@ -174,3 +174,26 @@ def test_two_features_are_too_few() -> None:
     jacobian = measurements.norms[norm.id].jacobian
     assert jacobian is not None
     assert (jacobian.sigma_min, jacobian.kappa) == (None, None)
+
+
+@pytest.mark.parametrize(("make", "removed"), [(nn.LayerNorm, 2), (nn.RMSNorm, 1)])
+@pytest.mark.parametrize("dead", [0.0, 1e-10])
+def test_dead_gains_are_no_ill_conditioning(make: type, removed: int, dead: float) -> None:
+    torch.manual_seed(0)
+    module = spread_parameters(make(12, eps=1e-6)).double()
+    with torch.no_grad():
+        module.weight[[2, 5, 6]] = dead
+    x = torch.randn(1, 5, 12, dtype=torch.float64)
+    assembly, measurements = measure_sites(module, x)
+    (norm,) = assembly.sites.architecture.norms
+    jacobian = measurements.norms[norm.id].jacobian
+    assert jacobian is not None
+    assert jacobian.kappa is not None
+    assert jacobian.live_kappa is not None
+    kappas = [s[0] / s[-1 - removed - 3] for s in token_singular_values(module, x, 1)]
+    np.testing.assert_allclose(jacobian.live_kappa.max, max(kappas), rtol=1e-6)
+    np.testing.assert_allclose(jacobian.live_kappa.median, np.median(kappas), rtol=1e-6)
+    gains = module.weight.detach().abs()
+    live = gains[gains > 1e-6]
+    assert jacobian.live_kappa.max <= float(live.max() / live.min()) * (1 + 1e-9)
+    assert jacobian.kappa.max > 1e6

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from statistics import median
+
 from normdiag.evidence.blocks import BlockJacobian, TokenBlock
 from normdiag.evidence.stream import TokenPosition
 from tests.rules.builders import evidence, make_adds, one, run_rule, stack
@@ -67,3 +69,13 @@ def test_the_median_over_tokens_is_judged() -> None:
     finding = one(make_evidence({"layers.3/add#0": block(1e9, tokens=three_of_five)}), "ND503")
     assert "medians over 5 tokens; kappa 10.0 to 1.00e9" in finding.message
     assert "above the threshold at 3 of them" in finding.message
+
+
+def test_two_extreme_tokens_of_four_are_no_property_of_the_block() -> None:
+    def with_kappas(*kappas: float):
+        tokens = tuple(token_block(k, kappa) for k, kappa in enumerate(kappas))
+        return make_evidence({"layers.3/add#0": block(median(kappas), tokens=tokens)})
+
+    assert run_rule(with_kappas(10.0, 1e3, 1e9, 1e9), "ND503") == ()
+    message = one(with_kappas(10.0, 1e7, 1e9, 1e9), "ND503").message
+    assert "above the threshold at 3 of them" in message
