@@ -45,7 +45,7 @@ class GainLevel(Rule):
     ## How it is measured
 
     The level of a norm is the median |gamma| over its channels. Norms are compared where stack,
-    role and place in the order of their layer are the same. Their levels are sorted; the value is
+    role and place in the order of their layer are the same, at least five of them. Their levels are sorted; the value is
     the ratio of two neighbours in that order, taken where at most a quarter of the norms lies
     beyond. Gains that change steadily with depth have no such gap.
 
@@ -111,7 +111,7 @@ class GainLevel(Rule):
         side, edge = ("below", "least") if level < border else ("above", "largest")
         return self.finding(
             f"the gain lies {format_number(ratio)} times or more {side} that of the same norm in "
-            f"all other layers (threshold {format_setting(limit)}) "
+            f"the other layers (threshold {format_setting(limit)}) "
             f"{describe_sites(sites, 'norm')}: median |gamma| {format_number(level)}, the {edge} "
             f"of the others {format_number(border)}",
             ids=site_ids(sites),
@@ -131,7 +131,7 @@ def _group_levels(norms: Sequence[Norm]) -> Iterator[tuple[Level, ...]]:
         if norm.role not in REPEATED_ROLES or norm.gain is None:
             continue
         place = (norm.stack, norm.layer, norm.role)
-        if norm.gain.median_abs:
+        if norm.gain.median_abs and not norm.gain.nonfinite:
             key = (norm.stack, norm.role, ordinals[place])
             groups[key].append((norm.gain.median_abs, norm))
         ordinals[place] += 1
