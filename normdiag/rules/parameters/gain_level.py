@@ -45,9 +45,9 @@ class GainLevel(Rule):
     ## How it is measured
 
     The level of a norm is the median |gamma| over its channels. Norms are compared where stack,
-    role and place in the order of their layer are the same, at least five of them. Their levels are sorted; the value is
-    the ratio of two neighbours in that order, taken where at most a quarter of the norms lies
-    beyond. Gains that change steadily with depth have no such gap.
+    role and place in the order of their layer are the same, at least five of them. Their levels are
+    sorted; the value is the ratio of two neighbours in that order, taken where at most a quarter of
+    the norms lies beyond. Gains that change steadily with depth have no such gap.
 
     ## Thresholds
 
