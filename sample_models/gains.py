@@ -8,6 +8,7 @@ normdiag must find
     in `build_dead`, 8 of 64 gains dead at `blocks.3.norm`: `dead-gain`
     in `build_outlier`, a gain of 300 in channel 20 of `blocks.3.norm`, 6000 times the others there:
         `gain-outlier`, `ill-conditioned-norm`
+    in `build_low`, the gain of `blocks.3.norm` 0.003 times as large: `gain-level`
     in `build_missing_one`, gains of all 13 norms drawn around 0, as if `1 + w` had lost its 1:
         `gain-offset`
     in `build_doubled_one`, gains of all 13 norms around 2, since norms that compute 1 + w hold
@@ -71,6 +72,10 @@ def build_outlier():
         model.blocks[3].norm.weight.fill_(0.05)[20] = 300.0
 
     return build(damage)
+
+
+def build_low():
+    return build(lambda model: model.blocks[3].norm.weight.mul_(0.003))
 
 
 def build_missing_one():

@@ -24,6 +24,7 @@ from normdiag.rules.norm_inputs.mean_dominated_input import MeanDominatedInput
 from normdiag.rules.norm_inputs.outlier_channel import OutlierChannel
 from normdiag.rules.parameters.dead_gain import DeadGain
 from normdiag.rules.parameters.epsilon_mismatch import EpsilonMismatch
+from normdiag.rules.parameters.gain_level import GainLevel
 from normdiag.rules.parameters.gain_offset import GainOffset
 from normdiag.rules.parameters.gain_outlier import GainOutlier
 from normdiag.rules.parameters.non_finite_parameter import NonFiniteParameter
@@ -65,6 +66,7 @@ RULES: tuple[Rule, ...] = (
     NonFiniteParameter(),
     GainOffset(),
     EpsilonMismatch(),
+    GainLevel(),
     EpsilonDominates(),
     ConstantInput(),
     MeanDominatedInput(),
