@@ -17,6 +17,14 @@ FailOn = Literal["error", "warning", "info", "never"]
 
 
 @record
+class Cause:
+    """The finding that explains another one: its code and first site ("" where it has none)."""
+
+    code: str
+    id: str
+
+
+@record
 class Finding:
     """A defect: what and where it is, its severity, the confidence, and advice."""
 
@@ -30,6 +38,10 @@ class Finding:
     value: float | None
     threshold: float | None
     advice: str
+    explained_by: Cause | None = None
+    """The finding of which this one is a consequence."""
+    severity_alone: Severity | None = None
+    """With `explained_by`: what the severity would be without that cause."""
 
 
 @record

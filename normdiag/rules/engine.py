@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.findings import SEVERITIES, Finding, Judgement, SkippedRule
+from normdiag.findings import Finding, Judgement, SkippedRule
+from normdiag.rules.explanations import fold_consequences
 from normdiag.rules.registry import RULES, find_rule, select_rules
 from normdiag.rules.requirements import missing_reason
 from normdiag.rules.rule import Rule
@@ -19,7 +20,8 @@ def judge_evidence(
     ignore: Iterable[str] = (),
     thresholds: Mapping[str, Mapping[str, float]] | None = None,
 ) -> Judgement:
-    """Apply the selected rules to `evidence`; findings are sorted by severity, highest first.
+    """Apply the selected rules to `evidence`; findings are sorted by severity, highest first, after
+    consequences of other findings are folded (`explanations.py`).
 
     `select` and `ignore` name rules by code, name or prefix of a code; `thresholds` maps a code or
     name to threshold -> value. A rule whose evidence is missing is skipped with a reason. A rule
@@ -39,8 +41,8 @@ def judge_evidence(
         findings.extend(rule_findings)
         if not rule_findings:
             passed.append(rule.code)
-    findings.sort(key=lambda finding: -SEVERITIES.index(finding.severity))
-    return Judgement(findings=tuple(findings), skipped=tuple(skipped), passed=tuple(passed))
+    folded = fold_consequences(findings, evidence)
+    return Judgement(findings=tuple(folded), skipped=tuple(skipped), passed=tuple(passed))
 
 
 def _missing_evidence(rule: Rule, evidence: Evidence) -> str | None:

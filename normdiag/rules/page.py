@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from normdiag.rules.explanations import EXPLANATIONS
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Threshold
 
@@ -34,8 +35,26 @@ def format_rule_page(rule: Rule) -> str:
     body = rule.page_text.removeprefix(rule.summary).strip()
     body = _append_to_section(body, "Thresholds", _format_settings(rule))
     body = _append_to_section(body, "Example", _format_example(rule))
+    explanations = _format_explanations(rule)
+    if explanations:
+        body = _append_to_section(body, "When it is wrong", explanations)
     head = f"# {rule.code} {rule.name}\n\n{rule.summary}\n\n{_format_facts(rule)}"
     return f"{head}\n\n{body}\n"
+
+
+def _format_explanations(rule: Rule) -> str:
+    """Format which findings explain this one, and which ones it explains."""
+    causes = [
+        f"* It follows from {each.cause} where {each.why}; it is then info and names it."
+        for each in EXPLANATIONS
+        if each.consequence == rule.code
+    ]
+    consequences = [
+        f"* It explains {each.consequence} where {each.why}."
+        for each in EXPLANATIONS
+        if each.cause == rule.code
+    ]
+    return "\n".join([*causes, *consequences])
 
 
 def format_rule_index(rules: Iterable[Rule]) -> str:

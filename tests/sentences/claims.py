@@ -1,8 +1,8 @@
 """Which sentences are known, and what each of their numbers must be by the report.
 
 A template is the sentence with `{name}` for each number, `{id_name}` for each name, `{list_name}`
-for some words and `[[..]]` for what may be missing; a `$` at its end stands for the end of the
-clause. The function beside it computes every number anew from the JSON.
+for some words and `[[..]]` for what may be missing; a `^` at its start stands for the start
+of the paragraph, a `$` at its end for the end of the clause. The function beside it computes every number anew from the JSON.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ def compile_template(template: str) -> re.Pattern[str]:
     is_to_clause_end = template.endswith("$") or (
         template.endswith("}") and "{list_" in template.rsplit(" ", 1)[-1]
     )
-    template = template.removesuffix("$")
-    parts = []
+    parts = ["^"] if template.startswith("^") else []
+    template = template.removeprefix("^").removesuffix("$")
     for part in re.split(r"(\{\w+\}|\[\[|\]\])", template):
         if part in ("[[", "]]"):
             parts.append("(?:" if part == "[[" else ")?")

@@ -165,3 +165,26 @@ def check_channel_message(sentence: Sentence, report: Json) -> None:
     if sentence.holds("many"):
         sentence.must_agree(many=len(finding["ids"]))
         check_places(sentence["list_places"], finding, report)
+
+
+@claim(
+    r"ND206",
+    "the gain lies {ratio} times or more [[below]][[above]] that of the same norm in the other "
+    "layers (threshold {threshold}) at {id_norm}: median |gamma| {level}, the [[least]][[largest]] "
+    "of the others {nearest}",
+)
+def check_level_message(sentence: Sentence, report: Json) -> None:
+    norm = norm_of(report, sentence["id_norm"])
+    same = [
+        each["gain"]["median_abs"]
+        for each in report["architecture"]["norms"]
+        if each["stack"] == norm["stack"] and each["role"] == norm["role"] and each is not norm
+    ]
+    level = norm["gain"]["median_abs"]
+    nearest = min(same, key=lambda value: abs(value - level))
+    sentence.must_agree(
+        ratio=max(level / nearest, nearest / level),
+        threshold=finding_of(sentence, report)["threshold"],
+        level=level,
+        nearest=nearest,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from normdiag.report.report import Report
 from tests.sentences import (  # noqa: F401
+    attention_claims,
     block_claims,
     finding_claims,
     format_finding_claims,

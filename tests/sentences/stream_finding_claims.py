@@ -229,3 +229,15 @@ def check_clip_message(sentence: Sentence, report: Json) -> None:
         times=min(1.0, at / others) / (at / norm),
         threshold=finding_of(sentence, report)["threshold"],
     )
+
+
+@claim(
+    r"ND504",
+    "attention logits up to {logit} are computed (threshold {threshold}), at {many} attentions, "
+    "{list_places}",
+)
+def check_computed_logit_message(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    logits = report["measurements"]["attention_logits"].values()
+    above = [each["max_abs"] for each in logits if each["max_abs"] > finding["threshold"]]
+    sentence.must_agree(logit=max(above), threshold=finding["threshold"], many=len(above))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from normdiag.findings import SEVERITIES, Finding
+from normdiag.findings import SEVERITIES, Cause, Finding
 from normdiag.number_text import format_value
 from normdiag.render.elements import (
     Column,
@@ -38,7 +38,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     """Yield the findings, the severest first, then the rules without one."""
     findings = sorted(report.findings, key=lambda each: -SEVERITIES.index(each.severity))
     yield Heading(title="Findings", detail=count_by_severity(findings) or "none")
-    for finding in findings:
+    for finding in _place_behind_causes(findings):
         yield from _describe_finding(finding, all_rows=all_rows)
     rules = report.rules
     if rules.passed:
@@ -49,6 +49,15 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         yield Sentence(text=f"Skipped: {name}: {shorten_text(rule.why)}")
     if not (findings or rules.passed or rules.skipped):
         yield Sentence(text="No rule was selected.")
+
+
+def _place_behind_causes(findings: list[Finding]) -> Iterator[Finding]:
+    """Yield each finding and behind it those that it explains."""
+    causes = [Cause(code=each.code, id=each.ids[0] if each.ids else "") for each in findings]
+    for finding, cause in zip(findings, causes, strict=True):
+        if finding.explained_by not in causes:
+            yield finding
+            yield from (each for each in findings if each.explained_by == cause)
 
 
 def tabulate_findings(report: Report, *, all_rows: bool) -> Iterator[Table]:
@@ -74,9 +83,16 @@ def _describe_finding(finding: Finding, *, all_rows: bool) -> Iterator[Element]:
         facts.append(("value", (value,)))
     if finding.ids:
         facts.append(("where", _list_places(finding, all_rows=all_rows)))
+    if finding.explained_by is not None:
+        facts.append(("cause", (_describe_cause(finding.explained_by, finding),)))
     facts.append(("do", (shorten_text(finding.advice),)))
     facts.append(("more", (f"normdiag rules {shorten_text(finding.code)}",)))
     yield FactList(facts=tuple(Fact(label=label, lines=lines) for label, lines in facts))
+
+
+def _describe_cause(cause: Cause, finding: Finding) -> str:
+    place = f" at {shorten_text(cause.id)}" if cause.id else ""
+    return f"{shorten_text(cause.code)}{place}; alone this is: {finding.severity_alone}"
 
 
 def _list_places(finding: Finding, *, all_rows: bool) -> tuple[str, ...]:

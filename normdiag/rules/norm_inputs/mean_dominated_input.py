@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
-from normdiag.number_text import format_count, format_percent, format_setting
+from normdiag.number_text import format_count, format_number, format_percent, format_setting
+from normdiag.rules.rounded_signals import is_rounded_away, rounding_step
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -105,7 +107,7 @@ class MeanDominatedInput(Rule):
         return self.finding(
             f"the mean over features holds {format_percent(worst.value)} of ||x||^2 (threshold "
             f"{format_setting(100 * limits['mean_energy'])}%), which centring removes, at "
-            f"{worst.id}{more if len(sites) > 1 else ''}",
+            f"{worst.id}{more if len(sites) > 1 else ''}{_describe_rounding(evidence, worst.id)}",
             ids=site_ids(ranked),
             severity="warning",
             confidence="high",
@@ -113,6 +115,20 @@ class MeanDominatedInput(Rule):
             advice="find what adds a constant to every feature; RMSNorm keeps it where it carries "
             f"information; {trace_hint(evidence, worst.id)}",
         )
+
+
+def _describe_rounding(evidence: Evidence, id: str) -> str:
+    """What is left of the signal where the format rounds it away."""
+    step = rounding_step(evidence, id)
+    if step is None or not is_rounded_away(evidence, id):
+        return ""
+    norm = next(each for each in evidence.architecture.norms if each.id == id)
+    measured = evidence.measurements.norms[id]
+    return (
+        f": {norm.dtype} has a step of {format_number(step)} at that mean "
+        f"({format_number(measured.input_mean)}), and the standard deviation over features is "
+        f"{format_number(math.sqrt(measured.input_var.median))}, so the signal is rounded away"
+    )
 
 
 def _subtracts_token_mean(norm: Norm) -> bool:
