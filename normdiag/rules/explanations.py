@@ -82,7 +82,8 @@ def _writes_below_step(evidence: Evidence, cause: Finding, finding: Finding) -> 
     for add in finding.ids:
         steps = [rounding_step(evidence, norm) for norm in inputs.get(add, ()) if norm in cause.ids]
         largest = max((step for step in steps if step is not None), default=0.0)
-        if add not in stream or not stream[add].rms.branch < largest:
+        sizes = stream[add].rms if add in stream else None
+        if sizes is None or not sizes.branch < largest:
             return False
     return bool(finding.ids)
 

@@ -1,8 +1,9 @@
 """Which sentences are known, and what each of their numbers must be by the report.
 
 A template is the sentence with `{name}` for each number, `{id_name}` for each name, `{list_name}`
-for some words and `[[..]]` for what may be missing; a `^` at its start stands for the start
-of the paragraph, a `$` at its end for the end of the clause. The function beside it computes every number anew from the JSON.
+for some words and `[[..]]` for what may be missing; a `^` at its start stands for the start of the
+paragraph, a `$` at its end for the end of the clause. The function beside it computes every number
+anew from the JSON.
 """
 
 from __future__ import annotations
