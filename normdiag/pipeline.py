@@ -130,7 +130,7 @@ def _compare_models(
             note = f"B does not run on the inputs of A: {error.what}"
     is_shared = other is not None
     other = other or _observe(loaded, b, second, progress, snapshot=theirs)
-    pairs = pair_sites(first, other, Rounding.coarser_of(first.subject, other.subject))
+    pairs = pair_sites(first, other, Rounding.coarser_of(first, other))
     adds = [(x.id, y.id) for x, y in pairs.adds if is_shared]
     norms = [(x.id, y.id) for x, y in pairs.norms]
     differences = measure_differences(mine, theirs, adds, norms, is_shared=is_shared)

@@ -1,6 +1,7 @@
 """Rounding tolerances: differences up to which two models count as equal.
 
-u is the unit roundoff of the coarser of the two dtypes.
+u is the unit roundoff of the coarsest dtype: of those that both run in and, where they are stored
+in different ones, of these too: values that were float16 on disk are rounded in float32 as well.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from dataclasses import dataclass
 
 from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.evidence.number_formats import NUMBER_FORMATS
-from normdiag.evidence.subject import Subject
+from normdiag.report.report import Report
 
 _UNITS = {f.name: f.unit_roundoff for f in NUMBER_FORMATS.values()}
+_WIDE = {f.name for f in NUMBER_FORMATS.values() if f.size_bytes >= 2}
 _COARSE = NUMBER_FORMATS["bfloat16"].unit_roundoff
 """Of a dtype that is not known here, such as packed weights of few bits."""
 _LEAST = 1e-5
@@ -29,10 +31,12 @@ class Rounding:
     dtype: str
 
     @classmethod
-    def coarser_of(cls, a: Subject, b: Subject) -> Rounding:
+    def coarser_of(cls, a: Report, b: Report) -> Rounding:
         """The rounding of the coarser dtype."""
+        of_runs = [report.subject.dtype or "?" for report in (a, b)]
+        of_storage = [] if list_stored(a) == list_stored(b) else [*list_stored(a), *list_stored(b)]
         return max(
-            (cls(_UNITS.get(s.dtype or "", _COARSE), s.dtype or "?") for s in (a, b)),
+            (cls(_UNITS.get(name, _COARSE), name) for name in (*of_runs, *of_storage)),
             key=_unit_roundoff,
         )
 
@@ -62,6 +66,13 @@ class Rounding:
         return _is_close(a.norm, b.norm, slack * size) and _is_close(
             a.sum, b.sum, self.parameter_tolerance * size
         )
+
+
+def list_stored(report: Report) -> tuple[str, ...]:
+    """Dtypes of at least 16 bits that floating tensors are stored in; narrower ones come with
+    factors of their own, and what they explain is no rounding."""
+    weights = report.measurements.weights
+    return tuple(sorted(_WIDE & weights.dtypes.keys())) if weights is not None else ()
 
 
 def _is_close(a: float, b: float, slack: float) -> bool:

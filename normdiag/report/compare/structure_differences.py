@@ -9,6 +9,7 @@ from normdiag.findings import Severity
 from normdiag.report.compare.comparison import Difference, DifferenceKind
 from normdiag.report.compare.report_pair import ReportPair, SiteDifference, fold_differences
 from normdiag.report.compare.rounding import Rounding
+from normdiag.report.compare.tensor_differences import are_all_tensors_equal
 
 
 def find_structure_differences(sides: ReportPair) -> list[Difference]:
@@ -123,6 +124,7 @@ def _format_scale(scale: Scale) -> str:
 
 
 def _find_missing_norms(sides: ReportPair) -> Iterator[Difference]:
+    same = "; both hold equal tensors" if are_all_tensors_equal(sides) else ""
     for name, other, report, place in (("A", "B", sides.a, 0), ("B", "A", sides.b, 1)):
         paired = {norms[place].id for norms in sides.pairing.norms}
         unpaired: dict[str, list[Norm]] = {}
@@ -133,7 +135,10 @@ def _find_missing_norms(sides: ReportPair) -> Iterator[Difference]:
         for role, norms in unpaired.items():
             ids = tuple(norm.id for norm in norms)
             more = f" and {len(ids) - 1} more" if len(ids) > 1 else ""
-            message = f"{name} normalises at {ids[0]}{more} (role {role}), {other} does not"
+            message = (
+                f"{name} normalises at {ids[0]}{more} (role {role}); in {other} there is neither "
+                f"LayerNorm nor RMSNorm nor another norm of known form{same}"
+            )
             yield _one_sided_difference("missing-norm", message, ids, place)
 
 
