@@ -10,6 +10,8 @@ from normdiag.report.compare.comparison import Difference
 from normdiag.report.compare.report_pair import ReportPair
 from normdiag.report.compare.rounding import Rounding
 
+_CLEAR = 4.0
+"""Times the slack of rounding: sums so far apart are not those of weights that changed little."""
 Fingerprints = Mapping[str, TensorFingerprint]
 
 
@@ -30,7 +32,7 @@ def find_tensor_differences(sides: ReportPair, *, has_moved_layers: bool) -> Ite
         elif x.is_buffer or y.is_buffer:
             text = f"the buffer {name} differs: {_format_sums(x)} in A, {_format_sums(y)} in B"
             yield Difference(kind="buffer", severity="warning", a=(name,), b=(name,), message=text)
-        elif _has_same_values(x, y, sides.rounding):
+        elif _is_reordered(x, y, sides.rounding):
             text = f"the weight {name} has the same values in another order: "
             yield _tensor_difference(sides, (name,), text + _describe_order(x, y, sides.rounding))
 
@@ -115,21 +117,33 @@ def _slack(x: TensorFingerprint, y: TensorFingerprint, rounding: Rounding) -> fl
     return (rounding.parameter_tolerance + 1e-12 * math.sqrt(math.prod(x.shape))) * size
 
 
-def _has_same_values(x: TensorFingerprint, y: TensorFingerprint, rounding: Rounding) -> bool:
-    """Whether the sums agree that no order changes."""
+def _is_reordered(x: TensorFingerprint, y: TensorFingerprint, rounding: Rounding) -> bool:
+    """Whether the sums agree that no order changes, and the others are far apart: weights that were
+    trained on may agree in the former by chance."""
+    slack = _slack(x, y, rounding)
     tolerance = 2 * rounding.norm_tolerance(math.prod(x.shape))
     is_close = abs(x.squares - y.squares) <= tolerance * max(x.squares, y.squares)
-    return is_close and abs(x.sum - y.sum) <= _slack(x, y, rounding)
+    apart = max(abs(p - q) for p, q in _pair_ordered_sums(x, y))
+    return is_close and abs(x.sum - y.sum) <= slack and apart > _CLEAR * slack
 
 
 def _is_same(x: TensorFingerprint, y: TensorFingerprint, rounding: Rounding) -> bool:
-    slack = _slack(x, y, rounding)
-    pairs = ((x.by_row, y.by_row), (x.by_column, y.by_column), (x.by_cell, y.by_cell))
+    """Whether all sums agree. Equal values are rounded alike: their sums change in proportion."""
+    slack, share = _slack(x, y, rounding), rounding.parameter_tolerance
     return (
         x.shape == y.shape
-        and _has_same_values(x, y, rounding)
-        and all(abs(p - q) <= slack for p, q in pairs)
+        and abs(math.sqrt(x.squares) - math.sqrt(y.squares)) <= slack
+        and all(
+            abs(p - q) <= slack + share * max(abs(p), abs(q))
+            for p, q in ((x.sum, y.sum), *_pair_ordered_sums(x, y))
+        )
     )
+
+
+def _pair_ordered_sums(
+    x: TensorFingerprint, y: TensorFingerprint
+) -> tuple[tuple[float, float], ...]:
+    return (x.by_row, y.by_row), (x.by_column, y.by_column), (x.by_cell, y.by_cell)
 
 
 def _describe_order(x: TensorFingerprint, y: TensorFingerprint, rounding: Rounding) -> str:
