@@ -10,7 +10,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from normdiag.errors import RunError
-from normdiag.loading.interface import CheckpointTensors, LoadedTarget, TensorShapes
+from normdiag.loading.interface import (
+    CheckpointTensors,
+    LoadedModel,
+    LoadedTarget,
+    TensorShapes,
+)
 from normdiag.loading.load_target import load_target
 from normdiag.options import Options
 from normdiag.progress import NoProgress, Progress
@@ -112,6 +117,7 @@ def _compare_models(
 ) -> Comparison:
     loaded = _load_target(a, options, progress)
     from normdiag.measure.comparing.differences import measure_differences
+    from normdiag.measure.comparing.fed_modules import compare_fed_modules
     from normdiag.measure.comparing.shared_inputs import share_inputs
     from normdiag.measure.comparing.snapshot import Snapshot
 
@@ -130,10 +136,15 @@ def _compare_models(
             note = f"B does not run on the inputs of A: {error.what}"
     is_shared = other is not None
     other = other or _observe(loaded, b, second, progress, snapshot=theirs)
-    pairs = pair_sites(first, other, Rounding.coarser_of(first.subject, other.subject))
+    pairs = pair_sites(first, other, Rounding.coarser_of(first, other))
     adds = [(x.id, y.id) for x, y in pairs.adds if is_shared]
     norms = [(x.id, y.id) for x, y in pairs.norms]
     differences = measure_differences(mine, theirs, adds, norms, is_shared=is_shared)
+    if isinstance(loaded, LoadedModel) and is_shared:
+        paired = dict(norms)
+        unpaired = {name: each for name, each in mine.norms.items() if name not in paired}
+        fed = compare_fed_modules(loaded.model, unpaired)
+        differences = replace(differences, fed_modules=fed)
     return compare_reports(first, other, differences, note)
 
 

@@ -33,6 +33,8 @@ class Norm(nn.Module):
                 return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + EPS) * self.weight
             case "outside":
                 return x / (x.pow(2).mean(-1, keepdim=True).sqrt() + EPS) * self.weight
+            case "spread":
+                return x * torch.rsqrt(x.var(-1, keepdim=True, unbiased=False) + EPS) * self.weight
             case "fused":
                 return F.rms_norm(x, (WIDTH,), self.weight, EPS)
         raise ValueError(self.form)
@@ -134,6 +136,23 @@ def test_the_place_of_epsilon() -> None:
     assert re.search(r"epsilon|norm", messages(comparison))
     assert "blocks.0.n1" in {id for each in comparison.differences for id in each.a}
     assert "norms and weights are equal" not in messages(comparison)
+
+
+def test_a_norm_of_no_known_form() -> None:
+    """Its gain is no weight of the branch, and equal tensors are said to be equal."""
+    comparison = compare(set_forms("spread"))
+    missing = [each for each in comparison.differences if each.kind == "missing-norm"]
+    assert {name for each in missing for name in each.a} >= {"blocks.0.n1", "norm"}
+    assert all("neither LayerNorm nor RMSNorm" in each.message for each in missing)
+    assert all("; both hold equal tensors; for what " in each.message for each in missing)
+    rms, spread = Norm(), Norm()
+    spread.form = "spread"
+    with torch.no_grad():
+        error = (spread(X) - rms(X)).norm(dim=-1) / rms(X).norm(dim=-1)
+    (first,) = (each.message for each in missing if each.a[0] == "blocks.0.n1")
+    (fed,) = re.findall(r"another output \(relative error ([\d.e-]+)\)", first)
+    assert float(error.min()) < float(fed) < float(error.max())
+    assert "weights" not in {each.kind for each in comparison.differences}
 
 
 def test_a_buffer() -> None:

@@ -82,7 +82,7 @@ def observe_model(
         loaded.tensors(in_memory),
         in_memory,
         keep_vectors=False,
-        buffers={name for name, _ in loaded.model.named_buffers()},
+        buffers=dict(loaded.model.named_buffers()),
     )
     progress.finish_stage()
     if options.measure:

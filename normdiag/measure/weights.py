@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 import torch
 
@@ -18,14 +19,14 @@ def check_tensors(
     loaded: Mapping[str, torch.Tensor],
     *,
     keep_vectors: bool,
-    buffers: Collection[str] = (),
+    buffers: Mapping[str, torch.Tensor] = MappingProxyType({}),
 ) -> tuple[StaticPass, str]:
     """One look at every tensor as stored; also the digest of all of them, in whatever order and
     however many files they lie.
 
     `loaded` are the model's tensors of the same names. `keep_vectors` keeps a line for every
     one-dimensional tensor: the gains and biases, where no graph says which those are. `buffers` are
-    the names of tensors that are no parameters.
+    the model's, of which some are not stored (rotary frequencies): these have a fingerprint alone.
     """
     noted: list[TensorSummary] = []
     vectors: list[TensorSummary] = []
@@ -53,6 +54,11 @@ def check_tensors(
             noted.append(line)
         if keep_vectors and tensor.dim() == 1:
             vectors.append(line)
+    fingerprints |= {
+        name: fingerprint_tensor(tensor, is_buffer=True)
+        for name, tensor in buffers.items()
+        if name not in fingerprints and _is_finite(tensor)
+    }
     result = StaticPass(
         tensors=count,
         elements=elements,
@@ -64,6 +70,12 @@ def check_tensors(
         fingerprints=fingerprints,
     )
     return result, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
+
+
+def _is_finite(tensor: torch.Tensor) -> bool:
+    """Whether it holds floating values, all of them finite."""
+    is_comparable = tensor.is_floating_point() and tensor.numel() and not tensor.is_meta
+    return bool(is_comparable) and bool(torch.isfinite(tensor).all())
 
 
 def _check_tensor(name: str, tensor: torch.Tensor, loaded: torch.Tensor | None) -> TensorSummary:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
+import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
@@ -47,6 +48,46 @@ def test_they_are_those_of_the_branch_and_of_no_norm(original: nn.Module) -> Non
             assert weights.elements == elements
             assert weights.norm == pytest.approx(size, rel=1e-12)
             assert weights.sum == pytest.approx(total, rel=1e-10)
+
+
+class MaxScaled(nn.Module):
+    """x / max|x|, with a gain and a bias: no norm of known form."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.full((width,), 1.5))
+        self.shift = nn.Parameter(torch.full((width,), 0.25))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x / x.abs().amax(-1, keepdim=True) * (1 + self.gain) + self.shift
+
+
+class GatedBlock(nn.Module):
+    """The gate scales features by one learned number each, and by one number per token."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scaled = MaxScaled(width)
+        self.up, self.down = nn.Linear(width, width), nn.Linear(width, width)
+        self.router = nn.Linear(width, 1)
+        self.inner = nn.Parameter(torch.full((width,), 0.5))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.scaled(x)
+        inside = torch.tanh(self.up(y)) * torch.sigmoid(self.router(y)) * self.inner
+        return x + self.down(inside)
+
+
+def test_the_gain_of_a_norm_of_no_known_form_is_no_weight() -> None:
+    torch.manual_seed(2)
+    model = nn.Sequential(*(GatedBlock(16) for _ in range(3)))
+    for weights, block in zip(
+        measure_weights(model, inputs=torch.randn(2, 5, 16)).values(), model, strict=True
+    ):
+        elements, size, _ = sum_weights([block.up, block.down, block.router])
+        inner = float(block.inner.detach().double().norm())
+        assert weights.elements == elements + 16
+        assert weights.norm == pytest.approx(np.hypot(size, inner), rel=1e-12)
 
 
 def test_transposed_weights_are_the_same(original: nn.Module) -> None:

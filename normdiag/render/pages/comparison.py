@@ -100,7 +100,7 @@ def _describe_subjects(comparison: Comparison) -> FactList:
             ("output", f"{shorten_text(name)}: relative error {error} (median over tokens)")
         )
     rows += [
-        ("outputs", f"{shorten_text(name)}: equal in all sums that the reports hold")
+        ("outputs", f"{shorten_text(name)}: its sums agree within rounding in {comparison.dtype}")
         for name in comparison.equal_outputs
     ]
     rows += [("not judged", shorten_text(text)) for text in comparison.not_compared]

@@ -18,6 +18,7 @@ from normdiag.report.compare.comparison import (
     StreamDifference,
 )
 from normdiag.report.compare.output_differences import (
+    are_outputs_identical,
     find_norm_differences,
     find_output_differences,
     find_output_sum_differences,
@@ -26,11 +27,13 @@ from normdiag.report.compare.output_differences import (
 )
 from normdiag.report.compare.pairing import pair_sites
 from normdiag.report.compare.report_pair import ReportPair, forward_order
-from normdiag.report.compare.rounding import Rounding
+from normdiag.report.compare.rounding import Rounding, list_stored
 from normdiag.report.compare.structure_differences import find_structure_differences
 from normdiag.report.compare.tensor_differences import (
     are_all_tensors_equal,
+    describe_unequal_tensors,
     find_tensor_differences,
+    format_names,
     list_unequal_tensors,
 )
 from normdiag.report.compare.weight_differences import find_weight_differences
@@ -49,7 +52,7 @@ def compare_reports(
     """
     _require_structure(a, "A")
     _require_structure(b, "B")
-    rounding = Rounding.coarser_of(a.subject, b.subject)
+    rounding = Rounding.coarser_of(a, b)
     sides = ReportPair(a, b, pair_sites(a, b, rounding), rounding, measured or Differences())
     basis, why = _choose_basis(sides)
     stream = (
@@ -73,13 +76,15 @@ def compare_reports(
     differences += find_output_differences(sides, part)
     if basis == "summaries":
         differences += find_output_sum_differences(sides, part)
+    if not differences:
+        differences += describe_unequal_tensors(sides)
     ordered = _sort_differences(differences, sides)
     return Comparison(
         a=a.subject,
         b=b.subject,
         headline=_write_headline(ordered, part, stream, sides),
         basis=basis,
-        note="; ".join(part for part in (note, why) if part) or None,
+        note="; ".join(part for part in (note, why, _describe_storage(a, b)) if part) or None,
         paired_by="id" if sides.pairing.is_by_id else "position",
         dtype=rounding.dtype,
         differences=ordered,
@@ -116,6 +121,13 @@ def _choose_basis(sides: ReportPair) -> tuple[ComparisonBasis, str | None]:
             f"{_describe_inputs(theirs)}"
         )
     return "summaries", None
+
+
+def _describe_storage(a: Report, b: Report) -> str | None:
+    mine, theirs = list_stored(a), list_stored(b)
+    if not (mine and theirs) or mine == theirs:
+        return None
+    return f"stored in {' and '.join(mine)} in A, in {' and '.join(theirs)} in B"
 
 
 def _describe_inputs(probe: InputSummary) -> str:
@@ -174,8 +186,7 @@ def _describe_next_step(part: Divergence | None, sides: ReportPair) -> str:
     """Advice where no cause is known; equality is claimed only of what was compared."""
     unequal = list_unequal_tensors(sides)
     if unequal:
-        more = f" and {len(unequal) - 3} more" if len(unequal) > 3 else ""
-        return f"tensors that differ: {', '.join(unequal[:3])}{more}"
+        return f"tensors that differ: {format_names(unequal)}"
     if part is None:
         what = "tensors" if are_all_tensors_equal(sides) else "norms and branch weights"
         return f"no {what} differ: compare the code behind the last add"
@@ -196,7 +207,7 @@ def _describe_no_difference(stream: tuple[StreamDifference, ...], sides: ReportP
         return "no difference in structure, norms and weights; the streams were not compared"
     worst = max(stream, key=lambda site: site.out.median)
     if worst.out.max == 0.0:
-        is_equal = largest == 0.0 or (largest is None and list_equal_outputs(sides))
+        is_equal = largest == 0.0 or (largest is None and are_outputs_identical(sides))
         what = "streams and outputs are" if is_equal else "streams are"
         return f"no difference: the {what} equal in every number that was compared"
     behind = "" if largest is None else f"; of the outputs at most {format_number(largest)}"

@@ -30,6 +30,7 @@ DifferenceKind = Literal[
     "bias",
     "weights",
     "weight-order",
+    "tensors",
     "buffer",
     "norm-output",
     "output",
@@ -112,10 +113,11 @@ class Comparison:
     """The first difference with a known cause, and where the streams diverge."""
     basis: ComparisonBasis
     note: str | None = None
-    """Why there is no better basis; null for values."""
+    """Why there is no better basis, and the dtypes that both are stored in where these differ."""
     paired_by: Literal["id", "position"]
     dtype: str
-    """The coarser of the two dtypes, which sets the rounding tolerance."""
+    """The coarsest of the dtypes that both run in and, where these differ, are stored in: it sets
+    the rounding tolerance."""
     differences: tuple[Difference, ...]
     """In the order of the forward."""
     first_divergence: Divergence | None

@@ -103,6 +103,12 @@ def list_equal_outputs(sides: ReportPair) -> tuple[str, ...]:
     )
 
 
+def are_outputs_identical(sides: ReportPair) -> bool:
+    """Whether both hold sums of the same outputs, equal to the last bit."""
+    mine, theirs = sides.a.measurements.outputs, sides.b.measurements.outputs
+    return bool(_comparable_outputs(sides)) and mine == theirs
+
+
 def _comparable_outputs(sides: ReportPair) -> list[str]:
     mine, theirs = sides.a.measurements.outputs, sides.b.measurements.outputs
     if not are_same_inputs(sides.a.subject.probe, sides.b.subject.probe):
