@@ -28,6 +28,7 @@ from normdiag.rules.parameters.gain_level import GainLevel
 from normdiag.rules.parameters.gain_offset import GainOffset
 from normdiag.rules.parameters.gain_outlier import GainOutlier
 from normdiag.rules.parameters.non_finite_parameter import NonFiniteParameter
+from normdiag.rules.parameters.unit_gain import UnitGain
 from normdiag.rules.placement.batch_coupled_norm import BatchCoupledNorm
 from normdiag.rules.placement.deep_post_norm import DeepPostNorm
 from normdiag.rules.placement.double_final_norm import DoubleFinalNorm
@@ -67,6 +68,7 @@ RULES: tuple[Rule, ...] = (
     GainOffset(),
     EpsilonMismatch(),
     GainLevel(),
+    UnitGain(),
     EpsilonDominates(),
     ConstantInput(),
     MeanDominatedInput(),

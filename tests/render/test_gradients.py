@@ -62,8 +62,8 @@ def test_the_largest_group_comes_first() -> None:
 def test_a_gradient_that_shrinks_on_its_way_back() -> None:
     trend = GradientTrend(rate=1.5, rate_error=None, total=3.0)
     assert (
-        "log-linear fit from output to input: 0.667× per layer, 0.333× from the last add to the first."
-        in section_text(flowing(trends={STACK: trend}))
+        "log-linear fit from output to input: 0.667× per layer, 0.333× from the last add to the "
+        "first." in section_text(flowing(trends={STACK: trend}))
     )
 
 

@@ -188,3 +188,15 @@ def check_level_message(sentence: Sentence, report: Json) -> None:
         level=level,
         nearest=nearest,
     )
+
+
+@claim(
+    r"ND207",
+    "every gain of all {many} norms is exactly {one} in {id_format}: untrained, or its updates "
+    "were below half a step ({step} downwards) and changed nothing",
+)
+def check_unit_message(sentence: Sentence, report: Json) -> None:
+    gains = [n["gain"] for n in report["architecture"]["norms"] if n["gain"] is not None]
+    assert all(gain["min_abs"] == gain["max_abs"] == 1 for gain in gains)
+    step = {"bfloat16": 2.0**-9, "float16": 2.0**-12}[sentence["id_format"]]
+    sentence.must_agree(many=len(gains), one=1, step=step)
