@@ -29,8 +29,8 @@ class DeadGain(Rule):
 
     ## Why it matters
 
-    Such a channel outputs its bias, or 0 where there is none, for every token. What earlier layers wrote into it is lost after
-    this norm, and no gradient returns through it. A few result from weight decay on unused
+    Such a channel outputs its bias, or 0 where there is none, for every token. What earlier layers
+    wrote into it is lost after this norm, and no gradient returns through it. A few result from weight decay on unused
     channels; many result from a conversion that filled in zeros, a pruning mask that is still
     applied, or a missing `1 +` of `1 + w`.
 
@@ -75,8 +75,8 @@ class DeadGain(Rule):
             unit="share of channels",
             default=0.125,
             meaning="a share of dead gains above this is a warning, below it is info",
-            source="our choice (2026), twice the largest share of a trained model: 15 of 256 in q/k "
-            "norms of a Gemma; all-MiniLM-L6-v2 has 3 of 384, all-mpnet-base-v2 3 of 768",
+            source="our choice (2026), twice the largest share of a trained model: 15 of 256 in "
+            "q/k norms of a Gemma; all-MiniLM-L6-v2 has 3 of 384, all-mpnet-base-v2 3 of 768",
             low=0.0,
             high=1.0,
         ),

@@ -76,8 +76,8 @@ class GainOutlier(Rule):
             unit="max |gamma| / median |gamma|",
             default=2048,
             meaning="a ratio above this is a warning",
-            source="float16 has 11 bits: a typical channel is rounded away in a sum with the outlier "
-            "(IEEE 754-2019); a trained Gemma reaches 172",
+            source="float16 has 11 bits: a typical channel is rounded away in a sum with the "
+            "outlier (IEEE 754-2019); a trained Gemma reaches 172",
             low=1.0,
         ),
         Threshold(
