@@ -30,9 +30,9 @@ class DeadGain(Rule):
     ## Why it matters
 
     Such a channel outputs its bias, or 0 where there is none, for every token. What earlier layers
-    wrote into it is lost after this norm, and no gradient returns through it. A few result from weight decay on unused
-    channels; many result from a conversion that filled in zeros, a pruning mask that is still
-    applied, or a missing `1 +` of `1 + w`.
+    wrote into it is lost after this norm, and no gradient returns through it. A few result from
+    weight decay on unused channels; many result from a conversion that filled in zeros, a pruning
+    mask that is still applied, or a missing `1 +` of `1 + w`.
 
     ## How it is measured
 
