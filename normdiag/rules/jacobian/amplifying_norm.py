@@ -75,7 +75,8 @@ class AmplifyingNorm(Rule):
             default=65504,
             meaning="a median over tokens above this is a warning, a value at some tokens is info",
             source="a change of 1 at the input leaves the range of float16 at the output (IEEE "
-            "754-2019); a trained Gemma reaches 23,006, 513 model types at random weights 1300",
+            "754-2019); 23,006 is reported of a Gemma-like model; 513 model types at random "
+            "weights stay below 1300",
             low=0.0,
         ),
     )

@@ -76,7 +76,7 @@ class IllConditionedNorm(Rule):
             default=2.0**19,
             meaning="a median over tokens above this is a warning",
             source="float32 (24 bits) resolves singular values down to 8 ulps of the largest, "
-            "2^-20; half of that range (IEEE 754-2019). A trained Gemma reaches 103,904",
+            "2^-20; half of that range (IEEE 754-2019). 103,904 is reported of a Gemma-like model",
             low=1.0,
         ),
         Threshold(

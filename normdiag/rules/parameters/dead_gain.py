@@ -75,8 +75,8 @@ class DeadGain(Rule):
             unit="share of channels",
             default=0.125,
             meaning="a share of dead gains above this is a warning, below it is info",
-            source="our choice (2026), twice the largest share of a trained model: 15 of 256 in "
-            "q/k norms of a Gemma; all-MiniLM-L6-v2 has 3 of 384, all-mpnet-base-v2 3 of 768",
+            source="our choice (2026), twice the largest share of a trained model: 15 of 256 are "
+            "reported of q/k norms of a Gemma-like one; all-MiniLM-L6-v2 has 3 of 384",
             low=0.0,
             high=1.0,
         ),

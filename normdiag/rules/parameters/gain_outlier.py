@@ -77,7 +77,7 @@ class GainOutlier(Rule):
             default=2048,
             meaning="a ratio above this is a warning",
             source="float16 has 11 bits: a typical channel is rounded away in a sum with the "
-            "outlier (IEEE 754-2019); a trained Gemma reaches 172",
+            "outlier (IEEE 754-2019); 172 is reported of a Gemma-like model that works",
             low=1.0,
         ),
         Threshold(

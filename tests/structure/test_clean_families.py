@@ -1,0 +1,29 @@
+"""Thirty mainstream families at initialisation pass `--fail-on warning`."""
+
+from __future__ import annotations
+
+import pytest
+
+import normdiag
+from tests.structure.families.family import Family, families
+
+MAINSTREAM = """
+    albert bart bert bloom deberta-v2 deit dinov2 distilbert electra falcon gemma gemma2 gemma3_text
+    gpt2 gpt_neox gptj llama mistral mpnet olmo2 opt phi phi3 qwen2 qwen3 roberta stablelm t5 vit
+    whisper
+""".split()
+FAMILIES: dict[str, Family] = {
+    name: family for part in ("a_to_l", "m_to_z") for name, family in families(part).items()
+}
+
+
+def test_there_are_thirty() -> None:
+    assert len(set(MAINSTREAM)) == 30 and set(MAINSTREAM) <= set(FAMILIES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MAINSTREAM)
+def test_a_family_at_initialisation_gets_no_warning(name: str) -> None:
+    model, inputs = FAMILIES[name].build()
+    report = normdiag.inspect(model, inputs=inputs)
+    assert [(f.code, f.message) for f in report.findings if f.severity != "info"] == []
