@@ -7,11 +7,38 @@ import pytest
 import normdiag
 from tests.structure.families.family import Family, families
 
-MAINSTREAM = """
-    albert bart bert bloom deberta-v2 deit dinov2 distilbert electra falcon gemma gemma2 gemma3_text
-    gpt2 gpt_neox gptj llama mistral mpnet olmo2 opt phi phi3 qwen2 qwen3 roberta stablelm t5 vit
-    whisper
-""".split()
+MAINSTREAM = [
+    "albert",
+    "bart",
+    "bert",
+    "bloom",
+    "deberta-v2",
+    "deit",
+    "dinov2",
+    "distilbert",
+    "electra",
+    "falcon",
+    "gemma",
+    "gemma2",
+    "gemma3_text",
+    "gpt2",
+    "gpt_neox",
+    "gptj",
+    "llama",
+    "mistral",
+    "mpnet",
+    "olmo2",
+    "opt",
+    "phi",
+    "phi3",
+    "qwen2",
+    "qwen3",
+    "roberta",
+    "stablelm",
+    "t5",
+    "vit",
+    "whisper",
+]
 FAMILIES: dict[str, Family] = {
     name: family for part in ("a_to_l", "m_to_z") for name, family in families(part).items()
 }
