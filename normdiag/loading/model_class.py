@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -59,19 +60,46 @@ def choose_model_class(
             place, settings.path.parent
         ), f"code of {place} was run"
     names = getattr(config, "architectures", None) or [None]
+    if settings is not None and _is_sentence_encoder(settings.path.parent):
+        encoder = _find_base_class(config)
+        if encoder is not None:
+            return encoder, f"a sentence encoder (modules.json); loaded as {encoder.__name__}"
     if (native := find_transformers_class(names[0])) is not None:
         return native, ""
-    base = transformers.MODEL_MAPPING.get(type(config), None)
+    base = _find_base_class(config)
     if base is None:
         raise LoadError(
             f"transformers {transformers.__version__} has neither {names[0]} nor a base class for "
             f"model_type {config.model_type!r}",
             "upgrade transformers, or pass a factory (file.py:function) that builds the model",
         )
-    base = base[0] if isinstance(base, tuple) else base
     if names[0] is None:
         return base, f"the configuration names no class; loaded as {base.__name__} (AutoModel)"
     return base, f"transformers has no {names[0]}; loaded as {base.__name__} (AutoModel)"
+
+
+def _find_base_class(config: Any) -> Any | None:
+    """The class that AutoModel builds from `config`, without a head; None where it knows none."""
+    base = transformers.MODEL_MAPPING.get(type(config), None)
+    return base[0] if isinstance(base, tuple) else base
+
+
+def _is_sentence_encoder(folder: Path) -> bool:
+    """Whether `folder` holds a pipeline of sentence-transformers whose first module it is.
+
+    Such a pipeline loads its transformer by AutoModel: `architectures` in the configuration is what
+    the encoder was trained from, and its head is not stored.
+    """
+    modules = folder / "modules.json"
+    if not modules.is_file():
+        return False
+    try:
+        listed = json.loads(modules.read_text(encoding="utf-8"))
+    except ValueError:  # some other tool's file: `architectures` decides
+        return False
+    first = listed[0] if isinstance(listed, list) and listed else None
+    kind = first.get("type") if isinstance(first, dict) and first.get("path") == "" else None
+    return isinstance(kind, str) and kind.endswith(".Transformer")
 
 
 def find_transformers_class(name: str | None) -> Any | None:

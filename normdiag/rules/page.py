@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from normdiag.rules.explanations import EXPLANATIONS
 from normdiag.rules.rule import Rule
+from normdiag.rules.survey import describe_survey
 from normdiag.rules.thresholds import Threshold
 
 HEADINGS = (
@@ -94,8 +95,11 @@ def _format_facts(rule: Rule) -> str:
 def _format_settings(rule: Rule) -> str:
     if not rule.thresholds:
         return "None: the rule has no adjustable numbers."
-    lines = ["| name | default | unit | range | meaning | source |", "|---|---|---|---|---|---|"]
-    lines += [_format_setting_row(threshold) for threshold in rule.thresholds]
+    lines = [
+        "| name | default | unit | range | in trained models | meaning | source |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    lines += [_format_setting_row(rule.code, threshold) for threshold in rule.thresholds]
     first = rule.thresholds[0]
     lines += [
         "",
@@ -109,7 +113,7 @@ def _format_settings(rule: Rule) -> str:
     return "\n".join(lines)
 
 
-def _format_setting_row(threshold: Threshold) -> str:
+def _format_setting_row(code: str, threshold: Threshold) -> str:
     high = "" if math.isinf(threshold.high) else f"{threshold.high:g}"
     span = f"{threshold.low:g} to {high}" if high else f"at least {threshold.low:g}"
     cells = (
@@ -117,6 +121,7 @@ def _format_setting_row(threshold: Threshold) -> str:
         f"{threshold.default:g}",
         threshold.unit,
         span,
+        describe_survey(code, threshold.name) or "not surveyed",
         threshold.meaning,
         threshold.source,
     )

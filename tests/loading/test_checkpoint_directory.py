@@ -394,3 +394,24 @@ def test_composite_configurations_give_a_text_model_its_part(tmp_path: Path, run
     loaded = run(tmp_path, random_init=True)
     assert type(loaded.model) is transformers.Gemma3ForCausalLM
     assert loaded.config.hidden_size == 16
+
+
+ENCODER = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+
+
+def test_a_sentence_encoder_is_loaded_without_the_head_that_it_was_trained_from(
+    llama_dir: Path, run: Load
+) -> None:
+    (llama_dir / "modules.json").write_text(json.dumps(ENCODER))
+    loaded = run(llama_dir)
+    assert type(loaded.model) is transformers.LlamaModel
+    assert loaded.loading.missing == ()
+    assert "modules.json" in loaded.notes[0]
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "[1]", '{"a": 1}', '[{"path": "", "type": "Pooling"}]']
+)
+def test_another_modules_json_changes_nothing(llama_dir: Path, run: Load, text: str) -> None:
+    (llama_dir / "modules.json").write_text(text)
+    assert type(run(llama_dir).model) is transformers.LlamaForCausalLM

@@ -110,3 +110,9 @@ def test_in_csv_it_is_a_column_of_adds_and_two_of_norms() -> None:
     assert float(rows[second]["gradient.out"]) == 0.5**0.5
     assert (rows[norm]["gradient.gain"], rows[norm]["gradient.bias"]) == ("0.5", "")
     assert rows[second]["gradient.gain"] == rows["model.norm"]["gradient.gain"] == ""
+
+
+def test_clipping_is_left_out_where_the_loss_is_a_random_projection() -> None:
+    loss = Loss(kind="random-projection", value=1.0, tokens=1, note="a random projection")
+    assert "Clipping" in section_text(flowing())
+    assert "Clipping" not in section_text(flowing(loss=loss))

@@ -68,7 +68,9 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
             yield from _describe_stack(stack, adds, gradients, all_rows=all_rows)
     if gradients.groups:
         yield _tabulate_groups(gradients, all_rows=all_rows)
-    if gradients.clipping is not None and gradients.global_norm is not None:
+    # The size of a random projection's gradient is that of the projection: no optimiser clips it.
+    is_own_loss = gradients.loss.kind != "random-projection"
+    if is_own_loss and gradients.clipping is not None and gradients.global_norm is not None:
         text = _describe_clipping(gradients.clipping, gradients.global_norm, gradients.groups)
         yield Sentence(text=text)
 

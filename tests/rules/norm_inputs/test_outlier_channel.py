@@ -20,11 +20,11 @@ def make_evidence(shares: list[float | None], **given) -> Evidence:
 
 
 def test_a_channel_that_is_nearly_all() -> None:
-    finding = one(make_evidence([0.1, 0.97, 0.6]), "ND305")
+    finding = one(make_evidence([0.1, 0.994, 0.6]), "ND305")
     assert (finding.severity, finding.confidence) == ("warning", "high")
-    assert (finding.value, finding.threshold) == (0.97, 0.9)
+    assert (finding.value, finding.threshold) == (0.994, 0.99)
     assert finding.ids == ("layers.1.norm", "layers.2.norm")
-    assert "channel 7 holds 97% of ||x||^2" in finding.message
+    assert "channel 7 holds 99% of ||x||^2" in finding.message
     assert "2 norms in all, layers 1-2 of layers" in finding.message
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 import torch
 
 from tests.rules.builders import evidence, judge_rule, make_measurement, norms, one, run_rule
@@ -14,15 +17,29 @@ def test_sound_gains_are_silent() -> None:
 
 def test_many_dead_channels_are_a_warning() -> None:
     gain = torch.ones(64)
-    gain[:6] = 0
+    gain[:9] = 0
     finding = one(with_gains({3: gain}), "ND201")
     assert (finding.severity, finding.confidence) == ("warning", "high")
-    assert (finding.value, finding.threshold) == (6 / 64, 0.01)
+    assert (finding.value, finding.threshold) == (9 / 64, 0.125)
     assert finding.ids == ("layers.3.norm",)
     assert (
-        "6 of 64 gains are dead (share 0.0938, threshold 0.01) at layers.3.norm" in finding.message
+        "9 of 64 gains are dead (share 0.141, threshold 0.125) at layers.3.norm" in finding.message
     )
     assert "--site layers.3.norm" in finding.advice
+
+
+def test_a_share_that_trained_models_have_is_no_warning() -> None:
+    gain = torch.ones(64)
+    gain[:4] = 0  # 15 of 256 in the q and k norms of a Gemma
+    assert one(with_gains({3: gain}), "ND201").severity == "info"
+
+
+@pytest.mark.parametrize(("bias_rms", "output"), [(None, "0"), (0.0, "0"), (0.3, "their bias")])
+def test_without_a_bias_the_output_is_zero(bias_rms: float | None, output: str) -> None:
+    seen = with_gains({3: ones(c0=0.0)})
+    made = tuple(replace(norm, bias_rms=bias_rms) for norm in seen.architecture.norms)
+    biased = replace(seen, architecture=replace(seen.architecture, norms=made))
+    assert one(biased, "ND201").message.endswith(f"; these channels output {output}")
 
 
 def test_one_of_many_is_mentioned() -> None:
@@ -34,7 +51,7 @@ def test_like_ones_fold_and_the_worst_comes_first() -> None:
     half = torch.ones(64)
     half[:32] = 0
     dead = {layer: ones(c0=0.0) for layer in (1, 2, 3)} | {5: half}
-    finding = one(with_gains(dead), "ND201")
+    finding = one(with_gains(dead), "ND201", share=0.01)
     assert finding.ids[0] == "layers.5.norm" and len(finding.ids) == 4
     assert "at 4 norms, layers 1-3 and 5 of layers; worst layers.5.norm" in finding.message
 

@@ -1,0 +1,1 @@
+"""What the quantities that rules judge are in trained models that work."""
