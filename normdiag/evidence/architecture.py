@@ -92,6 +92,10 @@ class Norm:
     which computes in at least float32 in PyTorch."""
     is_running: bool = False
     """Whether it divides by stored running statistics (a fixed scale and shift)."""
+    scaling: str | None = None
+    """Of kind "other": what x is divided or multiplied by, such as "divided by its variance"."""
+    is_centred: bool | None = None
+    """Of kind "other": whether the mean is subtracted from x."""
 
 
 @record

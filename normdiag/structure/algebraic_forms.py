@@ -16,10 +16,13 @@ what it computes, however it is written. With x the source, over the reduced axe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from normdiag.graph import Frame, Node
 from normdiag.structure.aten_operations import CASTS, RESHAPES
+
+if TYPE_CHECKING:
+    from normdiag.structure.scaling_statistic import ScalingStatistic
 
 EpsPlace = Literal["inside", "outside", "floor"]
 
@@ -105,6 +108,8 @@ class DetectedNorm:
     running_mean: Node | None = None
     running_var: Node | None = None
     alpha: Node | None = None
+    statistic: ScalingStatistic | None = None
+    """Of a near-norm, kind "other": what x is scaled by."""
 
     @property
     def index(self) -> int:

@@ -117,6 +117,8 @@ def _describe_norm(
         dtype=norm.source.dtype,
         eps_dtype=norm.eps_dtype,
         is_running=norm.running_var is not None,
+        scaling=None if norm.statistic is None else norm.statistic.name,
+        is_centred=None if norm.statistic is None else norm.is_centred,
     )
 
 
