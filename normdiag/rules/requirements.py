@@ -82,7 +82,7 @@ def _missing_values(evidence: Evidence) -> str | None:
 def _missing_norm_measurements(evidence: Evidence) -> str | None:
     if evidence.measurements.norms:
         return None
-    exists = bool(evidence.architecture.norms)
+    exists = any(norm.kind != "other" for norm in evidence.architecture.norms)
     return _measurement_reason(evidence, "norm-inputs", exists, "no norm was found")
 
 
