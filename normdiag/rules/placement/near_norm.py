@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
-from normdiag.number_text import format_number
+from normdiag.number_text import format_factor, format_number
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -131,8 +131,6 @@ def _describe_sizes(evidence: Evidence, sites: Sequence[RatedSite]) -> str:
         return ""
     sizes = measured.output_rms
     return (
-        f". There 2 x as input gives {format_number(2.0**measured.size_exponent)} times the "
-        f"output (1 for a norm), and the output's rms before the gain is "
-        f"{format_number(sizes.min)} to {format_number(sizes.max)} (1 for a norm) at an input rms of "
-        f"{format_number(measured.input_rms)}"
+        f"; output rms {format_number(sizes.min)} to {format_number(sizes.max)} there (1 for a "
+        f"norm), {format_factor(2.0**measured.size_exponent)} that for 2 x (1 for a norm)"
     )
