@@ -120,16 +120,26 @@ def _statistic_axes(value: Node, scale: Node) -> tuple[int, ...]:
     return axes if is_whole and axes in ((-1,), (-3,)) and (axes == (-1,) or rank == 4) else ()
 
 
-def _is_linear_value(source: Node) -> bool:
-    """Whether x is a sum, an embedding, a projection or a norm: not weights that add up to 1."""
+def _is_linear_value(source: Node, depth: int = 3) -> bool:
+    """Whether x is a sum, an embedding, a projection or a norm: not weights that add up to 1.
+
+    A sum is one where a summand is, followed back through at most `depth` sums.
+    """
     origin = trace_origin(source).node
     if isinstance(origin.form, NormForm) or origin.op in ("embedding", "input", "cat"):
         return True
     if origin.op in ("add", "sub"):
-        operands = [p for p in origin.args[:2] if isinstance(p, Node)]
-        origins = [trace_origin(p).node for p in operands]
-        return len(operands) == 2 and not any(map(is_score_product, origins))
+        operands = [p for p in origin.args[:2] if isinstance(p, Node) and p.is_data]
+        if len(operands) < 2 and not any(map(_is_learned, origin.args[:2])):
+            return False
+        if any(is_score_product(trace_origin(p).node) for p in operands):
+            return False
+        return depth == 0 or any(_is_linear_value(p, depth - 1) for p in operands)
     return is_contraction(origin) and not is_score_product(origin)
+
+
+def _is_learned(operand: object) -> bool:
+    return isinstance(operand, Node) and not operand.is_data
 
 
 def _equal_values(source: Node) -> set[Node]:

@@ -67,7 +67,7 @@ class _StatisticReader:
             return 0.0
         if node not in self.degrees:
             rule = _DEGREES.get(node.op)
-            if rule is None or len(self.degrees) >= _SEARCHED:
+            if rule is None or _is_bounded_above(node) or len(self.degrees) >= _SEARCHED:
                 raise ValueError(f"{node.op} is no part of a statistic")
             self.degrees[node] = None
             degrees = [self.read_degree(parent) for parent in node.parents]
@@ -153,6 +153,13 @@ def _selected_features(reader: _StatisticReader) -> tuple[int, int] | None:
     return None
 
 
+def _is_bounded_above(node: Node) -> bool:
+    """Whether a maximum is imposed: a value that is clipped to a length is not scaled to it."""
+    if node.op == "clamp":
+        return len(node.args) > 2 and node.args[2] is not None or "max" in node.kwargs
+    return node.op in ("clamp_max", "minimum")
+
+
 def _keep_degree(node: Node, degrees: list[float]) -> float | None:
     """Of a linear function, and of a sum: constants, such as epsilon, count for nothing."""
     distinct = {degree for degree in degrees if degree != 0}
@@ -182,7 +189,7 @@ _DEGREES: dict[str, Callable[[Node, list[float]], float | None]] = {
     **dict.fromkeys(
         (
             *CASTS, *VIEWS, *PARTS, *_REDUCTIONS, "abs", "neg", "add", "sub", "rsub", "relu",
-            "clamp", "clamp_min", "clamp_max", "maximum", "minimum",
+            "clamp", "clamp_min", "maximum",
         ),
         _keep_degree,
     ),

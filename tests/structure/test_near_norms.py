@@ -100,6 +100,11 @@ HEALTHY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     - x.mean(-1, keepdim=True) * torch.rsqrt(x.var(-1, keepdim=True) + 1e-6),
     "rms": lambda x: x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6),
     "a mean over tokens": lambda x: x / x.abs().mean(1, keepdim=True),
+    "clipped to a length": lambda x: x
+    * (2 / (x.norm(dim=-1, keepdim=True) + 1e-6)).clamp(max=1.0),
+    "hard choices": lambda x: (
+        c := (p := x.softmax(-1)).round() - p.detach() + p
+    ) / (c.sum(-1, keepdim=True) + 1e-6),
     "a gate": lambda x: x * x.mean(-1, keepdim=True).sigmoid(),
 }  # fmt: skip
 
