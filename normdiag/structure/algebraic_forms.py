@@ -24,7 +24,9 @@ from normdiag.structure.aten_operations import CASTS, RESHAPES
 if TYPE_CHECKING:
     from normdiag.structure.scaling_statistic import ScalingStatistic
 
-EpsPlace = Literal["inside", "outside", "floor"]
+EpsPlace = Literal["inside", "outside", "floor", "floor-inside"]
+"""s is sqrt(c m2 + eps), sqrt(c m2) + eps, max(sqrt(c m2), eps) or sqrt(max(c m2, eps)): epsilon
+has the unit of m2 where it is inside the root, else that of x."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +112,11 @@ class DetectedNorm:
     alpha: Node | None = None
     statistic: ScalingStatistic | None = None
     """Of a near-norm, kind "other": what x is scaled by."""
+
+    @property
+    def is_eps_inside(self) -> bool:
+        """Whether epsilon is under the root, in the unit of the mean square."""
+        return self.eps_place in ("inside", "floor-inside")
 
     @property
     def index(self) -> int:

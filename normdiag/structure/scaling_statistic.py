@@ -77,9 +77,7 @@ class _StatisticReader:
         return self.degrees[node]
 
 
-def read_statistic(
-    scale: Node, values: set[Node], *, is_division: bool
-) -> ScalingStatistic | None:
+def read_statistic(scale: Node, values: set[Node], *, is_division: bool) -> ScalingStatistic | None:
     """Read `scale` as a function of a statistic of `values`, which are multiples of each other.
 
     It consists of reductions and of functions without weights; None where it is another thing, or
@@ -156,7 +154,7 @@ def _selected_features(reader: _StatisticReader) -> tuple[int, int] | None:
 def _is_bounded_above(node: Node) -> bool:
     """Whether a maximum is imposed: a value that is clipped to a length is not scaled to it."""
     if node.op == "clamp":
-        return len(node.args) > 2 and node.args[2] is not None or "max" in node.kwargs
+        return (len(node.args) > 2 and node.args[2] is not None) or "max" in node.kwargs
     return node.op in ("clamp_max", "minimum")
 
 
@@ -176,7 +174,9 @@ def _raise_degree(node: Node, degrees: list[float]) -> float | None:
 
 
 def _add_degrees(node: Node, degrees: list[float]) -> float | None:
-    return sum(degrees) if len(node.args) < 2 or node.args[0] is not node.args[1] else 2 * degrees[0]
+    return (
+        sum(degrees) if len(node.args) < 2 or node.args[0] is not node.args[1] else 2 * degrees[0]
+    )
 
 
 def _subtract_degrees(node: Node, degrees: list[float]) -> float | None:
