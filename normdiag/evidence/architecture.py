@@ -98,8 +98,8 @@ class Norm:
     "floor-in-root", max(sqrt(v), eps) "floor-of-root". In a root it has the unit of v, else that of
     x."""
     variance_scale: float = 1.0
-    """c of v = c m2, with m2 the mean square of the (centred) input: 1, H / (H - 1) for the unbiased
-    variance, H for a sum of squares (an l2 norm)."""
+    """c of v = c m2, with m2 the mean square of the (centred) input: 1, H / (H - 1) for the
+    unbiased variance, H for a sum of squares (an l2 norm)."""
     statistic_gain: float = 1.0
     """f / sqrt(c): the rms of the normalised value without epsilon. 1 for LayerNorm and RMSNorm,
     sqrt((H - 1) / H) with the unbiased variance, 1 / sqrt(H) for a vector of length 1."""

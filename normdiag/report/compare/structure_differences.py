@@ -168,8 +168,8 @@ def _compare_norms(sides: ReportPair) -> Iterator[SiteDifference]:
             text = "epsilon stands in {} in A and in {} in B".format(*forms)
             yield SiteDifference("epsilon", "error", ids, text)
         if a.scaling != b.scaling:
-            what = (norm.scaling or f"normalised by a {norm.kind}" for norm in (a, b))
-            text = "x is {} in A and {} in B".format(*what)
+            formulas = (norm.scaling or f"normalised by a {norm.kind}" for norm in (a, b))
+            text = "x is {} in A and {} in B".format(*formulas)
             yield SiteDifference("norm", "error", ids, text)
 
 

@@ -108,8 +108,8 @@ class NearNorm(Rule):
                 severity=severity,
                 confidence="high",
                 measured=(sites[0].value, limit),
-                advice="compare with the reference: (x - mean) / sqrt(variance + eps) is LayerNorm, "
-                "x / sqrt(mean square + eps) is RMSNorm; " + trace_hint(evidence, sites[0].id),
+                advice="compare with the reference: LayerNorm is (x - mean) / sqrt(variance + eps),"
+                " RMSNorm x / sqrt(mean square + eps); " + trace_hint(evidence, sites[0].id),
             )
 
 
