@@ -27,6 +27,8 @@ def describe_epsilons(norms: Sequence[Norm]) -> Iterator[str]:
             line = (
                 f"eps {format_setting(norm.eps)} in {format_denominator(norm.eps_form, norm.kind)}"
             )
+            if norm.eps_form == "on-root":
+                line += ", added to the root"
             by_epsilon.setdefault(line, []).append(norm.id)
         if abs(norm.statistic_gain - 1) >= _NOTABLE_GAIN:
             by_gain.setdefault(_describe_gain(norm), []).append(norm.id)
