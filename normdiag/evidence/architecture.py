@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from normdiag.evidence.epsilon_forms import EpsForm
 from normdiag.evidence.record import record
 
 Placement = Literal[
@@ -92,6 +93,20 @@ class Norm:
     which computes in at least float32 in PyTorch."""
     is_running: bool = False
     """Whether it divides by stored running statistics (a fixed scale and shift)."""
+    eps_form: EpsForm = "in-root"
+    """Where epsilon stands: sqrt(v + eps) "in-root", sqrt(v) + eps "on-root", sqrt(max(v, eps))
+    "floor-in-root", max(sqrt(v), eps) "floor-of-root". In a root it has the unit of v, else that of
+    x."""
+    variance_scale: float = 1.0
+    """c of v = c m2, with m2 the mean square of the (centred) input: 1, H / (H - 1) for the
+    unbiased variance, H for a sum of squares (an l2 norm)."""
+    statistic_gain: float = 1.0
+    """f / sqrt(c): the rms of the normalised value without epsilon. 1 for LayerNorm and RMSNorm,
+    sqrt((H - 1) / H) with the unbiased variance, 1 / sqrt(H) for a vector of length 1."""
+    scaling: str | None = None
+    """Of kind "other": what x is divided or multiplied by, such as "divided by its variance"."""
+    is_centred: bool | None = None
+    """Of kind "other": whether the mean is subtracted from x."""
 
 
 @record

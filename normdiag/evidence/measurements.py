@@ -10,6 +10,7 @@ from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.evidence.gradients import Gradients
 from normdiag.evidence.invariances import Invariances
 from normdiag.evidence.layers import LayerMeasurement
+from normdiag.evidence.near_norms import NearNorm
 from normdiag.evidence.nonfinite import FirstNonFinite
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.norm_speed import NormSpeed
@@ -26,6 +27,8 @@ class Measurements:
     """Keys are ids of norms, adds and stacks of the architecture."""
 
     norms: dict[str, NormMeasurement] = field(default_factory=dict)
+    near_norms: dict[str, NearNorm] = field(default_factory=dict)
+    """Of the norms of kind "other"."""
     stream: dict[str, AddMeasurement] = field(default_factory=dict)
     layers: dict[str, LayerMeasurement] = field(default_factory=dict)
     """By "<stack>/layer#k"."""

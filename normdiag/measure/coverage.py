@@ -10,6 +10,8 @@ from normdiag.capture.scopes import plain_path
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
 from normdiag.graph import Node
 from normdiag.measure.passes.forward_structure import ForwardStructure
+from normdiag.structure.dataflow import trace_dependency
+from normdiag.structure.stack_structure import StackStructure
 
 _MAX_LISTED = 50
 
@@ -55,9 +57,15 @@ def _additions_on_trunk(forward: ForwardStructure) -> list[Node]:
     additions = []
     for node in forward.reader.plain_additions:
         low, high = spans.get(node.shape[-1], (0, 0))
-        if low < node.index < high and node not in on_branches:
+        is_between = low < node.index < high and node not in on_branches
+        if is_between and any(_depends_on_stream(node, stack) for stack in stacks):
             additions.append(node)
     return additions
+
+
+def _depends_on_stream(node: Node, stack: StackStructure) -> bool:
+    """False for what is summed beside the stream, such as the condition of one block."""
+    return trace_dependency(node, stack.chain.links[0].source)[0]
 
 
 def _opaque_kernels(forward: ForwardStructure) -> list[SkippedMeasurement]:

@@ -35,6 +35,7 @@ from normdiag.rules.placement.double_final_norm import DoubleFinalNorm
 from normdiag.rules.placement.missing_final_norm import MissingFinalNorm
 from normdiag.rules.placement.mixed_placement import MixedPlacement
 from normdiag.rules.placement.narrow_norm import NarrowNorm
+from normdiag.rules.placement.near_norm import NearNorm
 from normdiag.rules.placement.unexpected_axis import UnexpectedAxis
 from normdiag.rules.precision.absorbed_update import AbsorbedUpdate
 from normdiag.rules.precision.epsilon_underflow import EpsilonUnderflow
@@ -62,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     BatchCoupledNorm(),
     NarrowNorm(),
     UnexpectedAxis(),
+    NearNorm(),
     DeadGain(),
     GainOutlier(),
     NonFiniteParameter(),

@@ -37,6 +37,8 @@ NO_CHECKPOINT = {
     "structure-only": "no checkpoint was read (--structure-only)",
 }
 
+_NEAR_NORMS_ALONE = "only near-norms were found (ND108)"
+
 
 def missing_reason(evidence: Evidence, requirement: Requirement) -> str | None:
     """Return why `evidence` does not meet `requirement`; None where it does."""
@@ -82,8 +84,9 @@ def _missing_values(evidence: Evidence) -> str | None:
 def _missing_norm_measurements(evidence: Evidence) -> str | None:
     if evidence.measurements.norms:
         return None
-    exists = bool(evidence.architecture.norms)
-    return _measurement_reason(evidence, "norm-inputs", exists, "no norm was found")
+    kinds = {norm.kind for norm in evidence.architecture.norms}
+    absent = _NEAR_NORMS_ALONE if kinds == {"other"} else "no norm was found"
+    return _measurement_reason(evidence, "norm-inputs", bool(kinds - {"other"}), absent)
 
 
 def _missing_jacobians(evidence: Evidence) -> str | None:
@@ -92,9 +95,9 @@ def _missing_jacobians(evidence: Evidence) -> str | None:
         return None
     kinds = {norm.kind for norm in evidence.architecture.norms}
     exists = bool(kinds & {"layernorm", "rmsnorm", "groupnorm"})
-    return _measurement_reason(
-        evidence, "norm-jacobians", exists, "no norm has a Jacobian of known form"
-    )
+    absent = "no norm has a Jacobian of known form"
+    absent = _NEAR_NORMS_ALONE if kinds == {"other"} else absent
+    return _measurement_reason(evidence, "norm-jacobians", exists, absent)
 
 
 def _missing_stream(evidence: Evidence) -> str | None:

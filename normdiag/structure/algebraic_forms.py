@@ -16,12 +16,17 @@ what it computes, however it is written. With x the source, over the reduced axe
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from normdiag.graph import Frame, Node
 from normdiag.structure.aten_operations import CASTS, RESHAPES
 
-EpsPlace = Literal["inside", "outside", "floor"]
+if TYPE_CHECKING:
+    from normdiag.structure.scaling_statistic import ScalingStatistic
+
+EpsPlace = Literal["inside", "outside", "floor", "floor-inside"]
+"""s is sqrt(c m2 + eps), sqrt(c m2) + eps, max(sqrt(c m2), eps) or sqrt(max(c m2, eps)): epsilon
+has the unit of m2 where it is inside the root, else that of x."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,13 @@ class DetectedNorm:
     running_mean: Node | None = None
     running_var: Node | None = None
     alpha: Node | None = None
+    statistic: ScalingStatistic | None = None
+    """Of a near-norm, kind "other": what x is scaled by."""
+
+    @property
+    def is_eps_inside(self) -> bool:
+        """Whether epsilon is under the root, in the unit of the mean square."""
+        return self.eps_place in ("inside", "floor-inside")
 
     @property
     def index(self) -> int:

@@ -17,8 +17,9 @@ from normdiag.evidence.architecture import (
     ScaleKind,
     Stack,
 )
+from normdiag.evidence.epsilon_forms import EpsForm
 from normdiag.graph import Graph, Node
-from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.algebraic_forms import DetectedNorm, EpsPlace
 from normdiag.structure.branch_multipliers import find_multipliers
 from normdiag.structure.dataflow import ScaleFactor, trace_dependency
 from normdiag.structure.layer_formula import format_add, format_stack
@@ -28,6 +29,13 @@ from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.site_ids import add_ids, norm_ids, stack_ids
 from normdiag.structure.stack_structure import StackStructure
 from normdiag.structure.stream_readers import StreamReaders
+
+_EPS_FORMS: dict[EpsPlace, EpsForm] = {
+    "inside": "in-root",
+    "outside": "on-root",
+    "floor-inside": "floor-in-root",
+    "floor": "floor-of-root",
+}
 
 
 class LearnedValueReader(Protocol):
@@ -117,6 +125,11 @@ def _describe_norm(
         dtype=norm.source.dtype,
         eps_dtype=norm.eps_dtype,
         is_running=norm.running_var is not None,
+        eps_form=_EPS_FORMS[norm.eps_place],
+        variance_scale=norm.variance_scale,
+        statistic_gain=norm.factor / norm.variance_scale**0.5,
+        scaling=None if norm.statistic is None else norm.statistic.name,
+        is_centred=None if norm.statistic is None else norm.is_centred,
     )
 
 

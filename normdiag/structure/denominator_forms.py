@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import (
+    EpsPlace,
     Form,
     LinearForm,
     MeanForm,
@@ -56,7 +57,8 @@ def scale_power(form: PowerForm, times: float) -> PowerForm | None:
     if times <= 0.0 or isinstance(form.eps, Node):
         return None
     stretch = times ** (1.0 / form.exponent)
-    eps = form.eps * (stretch if form.eps_place == "inside" else stretch**0.5)
+    is_inside = form.eps_place in ("inside", "floor-inside")
+    eps = form.eps * (stretch if is_inside else stretch**0.5)
     return replace(form, scale=form.scale * stretch, eps=eps)
 
 
@@ -78,16 +80,17 @@ def match_clamp(node: Node) -> Form | None:
     floor = node.args[1] if len(node.args) > 1 else node.kwargs.get("min")
     if not isinstance(form, PowerForm) or form.eps != 0.0:
         return None
-    value = scalar_value(floor)
-    if value is None and isinstance(floor, Node) and not floor.is_data and form.exponent == 0.5:
-        return replace(form, eps=floor, eps_place="floor", eps_dtype=node.dtype)
+    value: float | Node | None = scalar_value(floor)
+    if value is None and isinstance(floor, Node) and not floor.is_data:
+        value = floor
     if value is None or form.exponent not in (0.5, 1.0):
         return None
-    if value <= 0.0:  # no floor: it keeps E[x^2] - E[x]^2 from rounding below zero
+    if (
+        isinstance(value, float) and value <= 0.0
+    ):  # no floor: it keeps E[x^2] - E[x]^2 from rounding below zero
         return form
-    if form.exponent == 1.0:
-        value = value**0.5
-    return replace(form, eps=value, eps_place="floor", eps_dtype=node.dtype)
+    place: EpsPlace = "floor-inside" if form.exponent == 1.0 else "floor"
+    return replace(form, eps=value, eps_place=place, eps_dtype=node.dtype)
 
 
 def match_relu(node: Node) -> Form | None:

@@ -67,7 +67,7 @@ def classify_by_length(norm: DetectedNorm) -> None:
     if norm.is_centred:
         return
     if isinstance(norm.eps, float) and isclose(norm.variance_scale, norm.factor**2, rel_tol=1e-6):
-        norm.eps /= norm.factor**2 if norm.eps_place == "inside" else norm.factor
+        norm.eps /= norm.factor**2 if norm.is_eps_inside else norm.factor
         norm.variance_scale = norm.factor = 1.0
     length = norm.factor**2 * norm.count / norm.variance_scale
     norm.kind = "l2norm" if isclose(length, 1.0, rel_tol=1e-6) else "rmsnorm"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from normdiag.graph import Node
+from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import (
     DetectedNorm,
     Form,
@@ -40,6 +40,11 @@ from normdiag.structure.denominator_forms import (
 from normdiag.structure.dynamic_tanh import match_dyt_gain, match_scaled_tanh
 from normdiag.structure.fused_norms import FUSED_NORM_PARSERS
 from normdiag.structure.inner_products import parse_einsum
+from normdiag.structure.near_norms import (
+    drop_quantised_values,
+    match_near_norm,
+    promote_pending_norms,
+)
 from normdiag.structure.norm_affine import (
     attach_bias,
     attach_gain,
@@ -59,6 +64,8 @@ class NormDetector:
     def __init__(self) -> None:
         self.norms: list[DetectedNorm] = []
         self._collected: set[DetectedNorm] = set()
+        self._pending: list[Node] = []
+        """Nodes that are x a, of which no mean was subtracted so far."""
 
     def detect_norm(self, node: Node) -> DetectedNorm | None:
         """Set `node.form` and return the norm that `node` completes or extends, if any."""
@@ -74,10 +81,13 @@ class NormDetector:
         if handler is None or not node.parents:
             return None
         form = handler(node)
+        if form is None and (near := match_near_norm(node)) is not None:
+            form = NormForm(near)
         if form is None:
             return None
         node.form = form
         if isinstance(form, ScaleShiftTerm) and form.term == "value":
+            self._pending.append(node)
             return form.norm  # measured here, where x is an operand; collected when complete
         if not isinstance(form, NormForm):
             return None
@@ -86,6 +96,16 @@ class NormDetector:
             self._collected.add(norm)
             self.norms.append(norm)
         return norm if norm.output is node else None
+
+    def complete_norms(self, graph: Graph) -> None:
+        """Add what only the end of the forward shows to be a near-norm, and leave out what is not.
+
+        The norms are then in the order of the forward.
+        """
+        self.norms += promote_pending_norms(self._pending, self._collected)
+        self._collected.update(self.norms)
+        self.norms = drop_quantised_values(self.norms, graph)
+        self.norms.sort(key=lambda norm: norm.index)
 
 
 def _match_cast(node: Node) -> Form | None:

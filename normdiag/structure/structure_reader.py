@@ -42,6 +42,7 @@ class StructureReader:
 
     def build_stacks(self, graph: Graph) -> list[StackStructure]:
         """Build the stacks of the finished forward, in its order."""
+        self._norms.complete_norms(graph)
         finder = StreamFinder(
             graph, self.detected_adds, self.detected_norms, self._adds.mixed_lanes
         )

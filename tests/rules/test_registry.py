@@ -48,6 +48,7 @@ def test_the_numbers_that_are_promised() -> None:
         "ND105": "batch-coupled-norm",
         "ND106": "narrow-norm",
         "ND107": "unexpected-axis",
+        "ND108": "near-norm",
         "ND201": "dead-gain",
         "ND202": "gain-outlier",
         "ND203": "non-finite-parameter",

@@ -19,7 +19,7 @@ def signature(report: Report) -> dict[str, Any]:
         norm["eps"] = None if norm["eps"] is None else f"{norm['eps']:.{_EPS_DIGITS}g}"
         norm["gain"] = norm["gain"] is not None
         norm["bias_rms"] = norm["bias_rms"] is not None
-        del norm["line"], norm["class_"], norm["shape"], norm["dtype"]
+        del norm["line"], norm["class_"], norm["shape"], norm["dtype"], norm["eps_dtype"]
     for add in found["residual_adds"]:
         del add["line"], add["dtype"]
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -31,10 +32,14 @@ def measure_norm_jacobian(
     """
     if norm.running_var is not None and norm.eps_place == "inside":
         return _running_jacobian(norm, norm.running_var, learned)
-    if norm.kind not in ("layernorm", "rmsnorm", "groupnorm") or norm.eps_place != "inside":
+    if norm.kind not in ("layernorm", "rmsnorm", "groupnorm") or norm.eps_place == "outside":
         return None
     if not any(sample.rows.numel() for sample in samples):
         return None
+    if norm.eps_place != "inside":
+        if _touch_floor(norm, samples, learned):
+            return None
+        norm = replace(norm, eps=0.0, eps_place="inside")  # above its floor epsilon has no effect
     compute_extremes = _group_extremes if norm.kind == "groupnorm" else _token_extremes
     extremes = compute_extremes(norm, samples, learned)
     if extremes is None:
@@ -54,6 +59,15 @@ def measure_norm_jacobian(
         tokens=sum(sample.rows.numel() for sample in samples),
         live_kappa=None if live_kappa is None else median_and_max(live_kappa),
     )
+
+
+def _touch_floor(norm: DetectedNorm, samples: Sequence[NormSample], learned: LearnedValues) -> bool:
+    """Whether epsilon, a floor, is what divides any sampled row."""
+    rows = torch.cat([sample.input_rows.double() for sample in samples])
+    if norm.is_centred:
+        rows = rows - rows.mean(-1, keepdim=True)
+    m2 = rows.square().mean(-1).numpy()
+    return bool((norm_denominator(norm, learned).eps_share(m2) > 0).any())
 
 
 def _running_jacobian(

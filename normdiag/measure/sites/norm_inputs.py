@@ -23,7 +23,8 @@ _CONSTANT = 1e6
 
 @dataclass(frozen=True, slots=True)
 class Denominator:
-    """s of one norm: sqrt(c m2 + eps), or sqrt(c m2) + eps, or max(sqrt(c m2), eps).
+    """s of one norm: sqrt(c m2 + eps), sqrt(c m2) + eps, max(sqrt(c m2), eps), or
+    sqrt(max(c m2, eps)).
 
     A DyT, tanh(a x), divides by nothing: 1/s is a, by which it multiplies small x at most.
     """
@@ -42,10 +43,16 @@ class Denominator:
             return np.asarray(np.sqrt(scaled) + self.eps)
         if self.place == "floor":
             return np.maximum(np.sqrt(scaled), self.eps)
+        if self.place == "floor-inside":
+            return np.sqrt(np.maximum(scaled, self.eps))
         return np.asarray(np.sqrt(scaled + self.eps))
 
     def eps_share(self, m2: Numbers) -> Numbers:
-        """The share of epsilon in the denominator: eps / (m2 + eps) where it is under the root."""
+        """The share of epsilon in the denominator.
+
+        eps / (c m2 + eps) where it is added under the root, eps / (sqrt(c m2) + eps) where it is
+        added to the root; with a floor 1 where the floor is what divides, else 0.
+        """
         with np.errstate(invalid="ignore", divide="ignore"):
             if self.slope is not None:
                 return np.zeros_like(m2)
@@ -53,6 +60,8 @@ class Denominator:
                 return np.asarray(self.eps / self.compute_denominator(m2))
             if self.place == "floor":
                 return (np.sqrt(self.variance_scale * m2) <= self.eps).astype(np.float64)
+            if self.place == "floor-inside":
+                return (self.variance_scale * m2 <= self.eps).astype(np.float64)
             return np.asarray(self.eps / (self.variance_scale * m2 + self.eps))
 
     @property
@@ -62,7 +71,17 @@ class Denominator:
             return self.slope
         if self.eps <= 0:
             return None
-        return 1 / self.eps if self.place != "inside" else float(self.eps**-0.5)
+        return float(self.eps**-0.5) if self.is_inside else 1 / self.eps
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether epsilon has the unit of m2, not of its root."""
+        return self.place in ("inside", "floor-inside")
+
+    def is_constant(self, m2: Numbers) -> npt.NDArray[np.bool_]:
+        """Where c m2 is a millionth of epsilon or less, of epsilon^2 where it is on the root."""
+        squared = self.eps if self.is_inside else self.eps**2
+        return np.asarray(_CONSTANT * self.variance_scale * m2 <= squared)
 
 
 def norm_denominator(norm: DetectedNorm, learned: LearnedValues) -> Denominator:
@@ -159,7 +178,7 @@ class NormInputAccumulator:
         amplification = self.amplification.compute()
         constant, indices = self.constant, sorted(self.constant_groups)
         if self.running_variance is not None:
-            indices = np.flatnonzero(self._is_constant(self.running_variance)).tolist()
+            indices = np.flatnonzero(self.divisor.is_constant(self.running_variance)).tolist()
             constant = len(indices)
         return NormMeasurement(
             tokens=self.tokens,
@@ -191,7 +210,7 @@ class NormInputAccumulator:
 
     def _count_constant(self, all_m2: Numbers, valid: slice | Indices) -> None:
         """Count constant inputs among all rows, padding included."""
-        is_constant = self._is_constant(all_m2)
+        is_constant = self.divisor.is_constant(all_m2)
         count = int(is_constant[valid].sum())
         self.constant += count
         self.padded_constant += int(is_constant.sum()) - count
@@ -206,10 +225,6 @@ class NormInputAccumulator:
             if self.channel_max is None
             else np.maximum(self.channel_max, channel_max)
         )
-
-    def _is_constant(self, m2: Numbers) -> npt.NDArray[np.bool_]:
-        scaled = _CONSTANT * self.divisor.variance_scale * m2
-        return np.asarray(scaled <= self.divisor.eps)
 
 
 def _safe_ratio(part: float, whole: float) -> float:

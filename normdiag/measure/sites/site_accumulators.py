@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from normdiag.evidence.measurements import Measurements
+from normdiag.evidence.near_norms import NearNorm
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.stream import Closure, Growth
@@ -17,6 +18,7 @@ from normdiag.measure.sites.closure import measure_closure
 from normdiag.measure.sites.growth import fit_growth
 from normdiag.measure.sites.head_input import HeadInputAccumulator
 from normdiag.measure.sites.jacobians import measure_norm_jacobian
+from normdiag.measure.sites.near_norms import measure_near_norm
 from normdiag.measure.sites.norm_inputs import NormInputAccumulator
 from normdiag.measure.sites.norm_output import output_rms
 from normdiag.measure.sites.output_sums import OutputSums
@@ -109,11 +111,17 @@ class SiteAccumulators:
         """
         replay: dict[str, Replay] = {}
         norms: dict[str, NormMeasurement] = {}
+        near_norms: dict[str, NearNorm] = {}
         has_jacobians = "norm-jacobians" in measures
         for norm, id in first.sites.norms.items():
             if id not in self.norm_samples:
                 continue
             samples = self.norm_samples[id].compute()
+            if norm.statistic is not None:
+                near = measure_near_norm(norm, samples)
+                near_norms |= {} if near is None else {id: near}
+                finish_norm()
+                continue
             replayed = replay_norm(norm, samples, first.learned)
             if replayed is not None:
                 replay[id] = replayed
@@ -132,6 +140,7 @@ class SiteAccumulators:
         has_stream = "stream-adds" in measures
         return Measurements(
             norms=norms,
+            near_norms=near_norms,
             stream={id: measured for id, measured in adds.items() if measured is not None},
             growth=self.compute_growth(first) if has_stream else {},
             closure=compute_closures(first) if has_stream else {},

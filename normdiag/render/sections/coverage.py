@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from normdiag.evidence.architecture import Norm
 from normdiag.evidence.coverage import Coverage
 from normdiag.number_text import format_count, format_number
 from normdiag.render.elements import Element, Heading, ItemList, Sentence
@@ -21,7 +22,8 @@ _SHOWN = 6
 def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     """Yield what the report does not cover, and the errors of what it does."""
     yield Heading(title="Coverage")
-    missing = list(_list_missing(report.coverage, all_rows=all_rows))
+    near = _name_near_norms(report.architecture.norms)
+    missing = list(_list_missing(report.coverage, near, all_rows=all_rows))
     yield from missing
     if not missing:
         yield Sentence(text="Complete: all norms and residual adds explained, all modules called.")
@@ -29,7 +31,22 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     yield from _describe_replay(report)
 
 
-def _list_missing(coverage: Coverage, *, all_rows: bool) -> Iterator[Element]:
+def _name_near_norms(norms: Sequence[Norm]) -> list[str]:
+    """Return each formula that stands for a norm and is none, with its sites."""
+    sites: dict[str, list[str]] = {}
+    for norm in norms:
+        if norm.scaling is not None:
+            centring = "mean subtracted" if norm.is_centred else "mean not subtracted"
+            sites.setdefault(f"x {norm.scaling} ({centring})", []).append(shorten_text(norm.id))
+    return [
+        f"{formula}, {format_count(len(ids), 'call')}: {join_truncated(ids, _SHOWN)}"
+        for formula, ids in sites.items()
+    ]
+
+
+def _list_missing(
+    coverage: Coverage, near_norms: Sequence[str], *, all_rows: bool
+) -> Iterator[Element]:
     adds = [
         f"{shorten_text(add.module)}, {shorten_text(add.line or 'no line')}, {list(add.shape)}: "
         f"{shorten_text(add.why)}"
@@ -39,6 +56,7 @@ def _list_missing(coverage: Coverage, *, all_rows: bool) -> Iterator[Element]:
     skipped = [f"{shorten_text(each.what)}: {shorten_text(each.why)}" for each in coverage.skipped]
     for title, lines in (
         ("Additions not explained", adds),
+        ("Neither LayerNorm nor RMSNorm, a statistic that scales x", near_norms),
         ("Norms attached to no stack", norms),
         ("Not measured", skipped),
         ("Modules not called", _group_modules(coverage.modules_not_called)),
@@ -83,7 +101,7 @@ def _describe_replay(report: Report) -> Iterator[Element]:
     errors = {id: replay.max_rel_error for id, replay in report.measurements.replay.items()}
     if not errors:
         return
-    norms = [norm.id for norm in report.architecture.norms]
+    norms = [norm.id for norm in report.architecture.norms if norm.scaling is None]
     adds = [add.id for add in report.architecture.residual_adds]
     counts = [
         format_count(many, noun)

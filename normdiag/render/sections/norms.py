@@ -9,6 +9,7 @@ from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.number_text import format_count, format_number, format_percent
 from normdiag.render.elements import Column, Element, Heading, Name, Number, Row, Sentence, Table
+from normdiag.render.sections.norm_formulas import describe_epsilons
 from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
 
@@ -23,7 +24,12 @@ _COLUMNS = (
         align="right",
         meaning="mean square of the (centred) input, before eps is added, median over tokens",
     ),
-    Column(title="eps share", align="right", meaning="eps / (variance + eps), largest over tokens"),
+    Column(
+        title="eps share",
+        align="right",
+        meaning="share of epsilon in the denominator, eps / (variance + eps) in a root, largest "
+        "over tokens",
+    ),
     Column(
         title="kappa",
         align="right",
@@ -75,6 +81,8 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         detail=f"{len(shown)} of {len(sites)}, by eps share (if at least 1%), then kappa",
     )
     yield Table(columns=_COLUMNS, rows=tuple(map(_make_row, shown)))
+    for line in describe_epsilons(report.architecture.norms):
+        yield Sentence(text=line)
     if len(sites) > len(shown):
         yield Sentence(text=_describe_rest(sites[len(shown) :]))
 

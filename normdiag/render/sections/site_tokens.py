@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from normdiag.evidence.architecture import Norm
+from normdiag.evidence.epsilon_forms import epsilon_share, format_denominator
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.number_text import UNKNOWN, format_number, format_percent
 from normdiag.render.elements import (
@@ -46,7 +47,7 @@ def section(report: Report, id: str, *, all_rows: bool) -> Iterator[Element]:
     """Yield one table for each sequence. Raises UsageError for an id that the report has not."""
     site = find_site(report, id)
     if isinstance(site, Norm):
-        detail = f"{site.kind}, {site.role}, eps {format_number(site.eps)}"
+        detail = f"{site.kind}, {site.role}, {_describe_epsilon(site)}"
     else:
         detail = f"add {site.depth} of {name_stack(site.stack)}, {site.placement}"
     yield Heading(title=shorten_text(id), detail=detail)
@@ -63,6 +64,12 @@ def section(report: Report, id: str, *, all_rows: bool) -> Iterator[Element]:
         ]
         columns = _NORM_COLUMNS if isinstance(site, Norm) else _ADD_COLUMNS
         yield Table(columns=columns, rows=tuple(_fold_rows(rows, all_rows=all_rows)))
+
+
+def _describe_epsilon(norm: Norm) -> str:
+    if norm.eps is None:
+        return f"eps {UNKNOWN}"
+    return f"eps {format_number(norm.eps)} in {format_denominator(norm.eps_form, norm.kind)}"
 
 
 def _list_add(trace: TokenTrace, id: str) -> list[tuple[Cell, ...]]:
@@ -84,7 +91,9 @@ def _list_norm(trace: TokenTrace, norm: Norm) -> list[tuple[Cell, ...]]:
         (
             Number(value=variance),
             Number(
-                value=None if norm.eps is None else norm.eps / (variance + norm.eps),
+                value=None
+                if norm.eps is None
+                else epsilon_share(norm.eps_form, norm.eps, norm.variance_scale * variance),
                 write=format_percent,
             ),
         )

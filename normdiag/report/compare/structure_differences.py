@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from normdiag.evidence.architecture import Norm, ResidualAdd, Scale, Stack
+from normdiag.evidence.epsilon_forms import format_denominator
 from normdiag.findings import Severity
 from normdiag.number_text import format_number
 from normdiag.report.compare.comparison import Difference, DifferenceKind
@@ -180,6 +181,14 @@ def _compare_norms(sides: ReportPair) -> Iterator[SiteDifference]:
         if not _is_same_epsilon(a.eps, b.eps, sides.rounding):
             text = f"epsilon is {_format_epsilon(a.eps)} in A and {_format_epsilon(b.eps)} in B"
             yield SiteDifference("epsilon", "error", ids, text, _relative_difference(a.eps, b.eps))
+        elif a.eps_form != b.eps_form and a.kind == b.kind and a.eps:
+            forms = (format_denominator(norm.eps_form, norm.kind) for norm in (a, b))
+            text = "epsilon stands in {} in A and in {} in B".format(*forms)
+            yield SiteDifference("epsilon", "error", ids, text)
+        if a.scaling != b.scaling:
+            formulas = (norm.scaling or f"normalised by a {norm.kind}" for norm in (a, b))
+            text = "x is {} in A and {} in B".format(*formulas)
+            yield SiteDifference("norm", "error", ids, text)
 
 
 def _is_same_epsilon(a: float | None, b: float | None, rounding: Rounding) -> bool:

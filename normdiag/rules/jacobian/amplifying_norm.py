@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from normdiag.evidence.epsilon_forms import format_denominator
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.number_text import format_number, format_setting
@@ -112,7 +113,8 @@ class AmplifyingNorm(Rule):
         return self.finding(
             f"sigma_max of the norm Jacobian is {format_number(worst.value)} ({over}, threshold "
             f"{format_setting(limit)}) {describe_sites(sites, 'norm')}: m2 {format_number(size)}, "
-            f"eps {format_setting(norm.eps or 0.0)}",
+            f"eps {format_setting(norm.eps or 0.0)} in "
+            f"{format_denominator(norm.eps_form, norm.kind)}",
             ids=site_ids(sites),
             severity=severity,
             confidence="high",

@@ -41,9 +41,9 @@ class EpsilonMismatch(Rule):
 
     ## How it is measured
 
-    From the epsilons in the graph, not the configuration. Among norms of one stack, role and kind,
-    at least two thirds must share one epsilon; those that differ from it by more than the threshold
-    are reported.
+    From the epsilons in the graph, not the configuration. Among norms of one stack, role, kind
+    and form of epsilon, at least two thirds must share one epsilon; those that differ from it by
+    more than the threshold are reported.
 
     ## Thresholds
 
@@ -86,11 +86,11 @@ class EpsilonMismatch(Rule):
     silent_on = "sample_models/odd_norms.py:build"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding per stack, role and kind of norm."""
-        groups: dict[tuple[str | None, str, str], list[Norm]] = defaultdict(list)
+        """One finding per stack, role, kind of norm and form of epsilon."""
+        groups: dict[tuple[str | None, str, str, str], list[Norm]] = defaultdict(list)
         for norm in evidence.architecture.norms:
             if norm.role in REPEATED_ROLES and norm.eps is not None:
-                groups[norm.stack, norm.role, norm.kind].append(norm)
+                groups[norm.stack, norm.role, norm.kind, norm.eps_form].append(norm)
         for norms in groups.values():
             ((usual, most),) = Counter(norm.eps or 0.0 for norm in norms).most_common(1)
             odd = sort_worst_first(
