@@ -2,165 +2,152 @@
 
 from __future__ import annotations
 
-import math
-from functools import cache
-
 import numpy as np
 from torch import nn
 
-from docs.generators.claims.claim import Outcome, claim, measure_model, plain_verdict
-from normdiag.evidence.gradients import Gradients
-from sample_models import post_norm, theory
+from docs.generators.claims.claim import Case, Criterion, Rows, Trial, claim, measure_model
+from docs.generators.claims.stacks import LOSS, build_theory, differentiate_stack, measure_adds
+from sample_models.post_norm import PostNorm
 
-WIDTH, SHAPE, SEEDS, DEEP = 192, (4, 16), 2, 64
-DEPTHS = (6, 12, 24, 48)
-_STACK = f"the stack of `sample_models/theory.py`, width {WIDTH}"
-_LOSS = "The loss is normdiag's for a head of 1,000 classes"
+LAYERS, DEEP = 24, 64
+_STACK = "the stack of `sample_models/theory.py`, width 64"
+_LONG = Trial(lengths=(16, 128, 512))
 
 
-def format_range(values: list[float]) -> str:
-    ends = f"{min(values):.3g}", f"{max(values):.3g}"
-    return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+def build_three(case: Case) -> dict[str, tuple[nn.Module, object]]:
+    """Two post-norm stacks and a pre-norm one."""
+    return {
+        "post-norm, MLPs": case.build(lambda: PostNorm(LAYERS)),
+        "post-norm, attention and ReLU": build_theory(case, "post", LAYERS),
+        "pre-norm, attention and ReLU": build_theory(case, "pre", LAYERS),
+    }
 
 
 @claim(
     "Post-norm resets the scale of the stream at every block",
     source="Ba et al. 2016 (1607.06450); Xiong et al. 2020 (2002.04745)",
-    how=f"""`sample_models/post_norm.py` (64 blocks, width 64, seed 0) and {_STACK}, 48 layers, seed
-    0, in post-norm and, for comparison, pre-norm. `rms.skip` of all adds but the first.""",
+    how=f"""`sample_models/post_norm.py` (width 64) and {_STACK}, in post-norm and, for comparison,
+    pre-norm; {LAYERS} layers. `rms.skip` of all adds but the first.""",
+    head=["model", "smallest rms that a block receives", "largest"],
+    criterion=Criterion(
+        "every block of the post-norm stacks, but the first, receives a stream whose rms is within "
+        "1e-3 of 1",
+        lambda rows: all(abs(size - 1) < 1e-3 for row in rows[:2] for size in row[1:]),
+    ),
+    conclusion="""Every block of a post-norm stack but the first receives a stream of rms 1, less
+    epsilon's share. What a block of a pre-norm stack receives grows.""",
 )
-def scale_is_reset() -> Outcome:
-    rows, sizes = [], []
-    for name, built in (
-        ("post-norm, MLPs", post_norm.build()),
-        ("post-norm, attention and ReLU", theory.build("post", WIDTH, 48, 0, SHAPE)),
-        ("pre-norm, attention and ReLU", theory.build("pre", WIDTH, 48, 0, SHAPE)),
-    ):
-        adds = list(measure_model(built, "stream").stream.values())[1:]
-        sizes.append([add.rms.skip for add in adds])
-        rows.append([name, len(adds) + 1, format_range(sizes[-1])])
-    post = sizes[0] + sizes[1]
-    return Outcome(
-        plain_verdict(max(abs(size - 1) for size in post) < 1e-3),
-        ["model", "adds", "rms of what a block receives"],
-        rows,
-        "Every block of a post-norm stack receives a stream of rms 1, less epsilon's share.",
-    )
+def scale_is_reset(case: Case) -> Rows:
+    rows = []
+    for name, built in build_three(case).items():
+        sizes = [add.rms.skip for add in measure_adds(built)[1:] if add.rms]
+        rows.append([name, min(sizes), max(sizes)])
+    return rows
 
 
 @claim(
     "The variance at a post-norm's input grows linearly with the layer",
-    source="folklore, taken over from pre-norm",
-    how=f"""`sample_models/post_norm.py` and {_STACK}, 48 layers, seed 0, in post-norm and pre-norm.
-    `input_var` of the norms in front of or behind the second add of a layer: the medians over
-    tokens, and the slope of their straight line against the layer.""",
+    source="folklore, from pre-norm",
+    how=f"""`sample_models/post_norm.py` (width 64) and {_STACK}, in post-norm and pre-norm;
+    {LAYERS} layers. `input_var` of the norms in front of or behind the second add of a layer: the
+    medians over tokens, and the slope of their straight line against the layer.""",
+    head=["model", "first", "middle", "last", "slope per layer"],
+    criterion=Criterion(
+        "the slope exceeds 0.1 per layer in both post-norm stacks",
+        lambda rows: all(row[-1] > 0.1 for row in rows[:2]),
+    ),
+    conclusion="""It is 1 + q, with q what the branch writes, at every depth: 3/2 behind the network
+    of the second model (Xiong et al., lemma 2), a little less where one seed's weights write less.
+    The scale cannot be reset and grow; what grows linearly is the input of a pre-norm.""",
 )
-def variance_at_a_post_norm() -> Outcome:
+def variance_at_a_post_norm(case: Case) -> Rows:
     rows = []
-    for name, built in (
-        ("post-norm, MLPs", post_norm.build()),
-        ("post-norm, attention and ReLU", theory.build("post", WIDTH, 48, 0, SHAPE)),
-        ("pre-norm, attention and ReLU", theory.build("pre", WIDTH, 48, 0, SHAPE)),
-    ):
-        norms = measure_model(built, "norms").norms
-        variances = [norm.input_var.median for norm in norms.values()]
-        variances = variances if len(variances) == DEEP else variances[1:96:2]
-        slope = np.polyfit(range(len(variances)), variances, 1)[0]
+    for name, built in build_three(case).items():
+        norms = measure_model(built, "norm-inputs").norms.values()
+        variances = [norm.input_var.median for norm in norms]
+        variances = variances if len(variances) == LAYERS else variances[1 : 2 * LAYERS : 2]
+        slope = float(np.polyfit(range(LAYERS), variances, 1)[0])
+        rows.append([name, variances[0], variances[LAYERS // 2], variances[-1], slope])
+    return rows
+
+
+_HEAD = [
+    "placement",
+    "last norm",
+    "last add / first add",
+    "factor per layer",
+    "add where tokens are alike",
+    "that add / first add",
+]
+_DEEP_HOW = f"""{_STACK}, {DEEP} layers ({2 * DEEP} adds), one sequence, with and without the norm
+    that the head reads through (in post-norm, both norms of the last layer). ||dL/dy|| of every
+    add, RMS over tokens, by plain autograd: the last over the first, and the exponential through
+    the later half, per layer; the first add at which the mean cosine between tokens exceeds 0.99,
+    and the gradient there over that at the first. {LOSS}."""
+
+
+def deep_gradients(case: Case) -> Rows:
+    """Of a pre-norm and of post-norm stacks."""
+    rows = []
+    for placement, last_norm in (("pre", True), ("post", True), ("post", False)):
+        run = differentiate_stack(
+            build_theory(case, placement, DEEP, last_norm=last_norm, sequences=1)
+        )
+        late = np.log(run.sums[DEEP:])
+        rate = float(np.exp(2 * np.polyfit(range(DEEP), late, 1)[0]))
+        alike = next((i for i, cosine in enumerate(run.cosines) if cosine > 0.99), None)
         rows.append(
             [
-                name,
-                len(variances),
-                variances[0],
-                variances[len(variances) // 2],
-                variances[-1],
-                slope,
+                f"{placement}-norm",
+                "with" if last_norm else "without",
+                run.sums[-1] / run.sums[0],
+                rate,
+                "none" if alike is None else alike,
+                "-" if alike is None else run.sums[alike] / run.sums[0],
             ]
         )
-    return Outcome(
-        plain_verdict(all(row[-1] > 0.1 for row in rows[:2])),
-        ["model", "layers", "first", "middle", "last", "slope per layer"],
-        rows,
-        "It is 1 + q at every depth, with q what the branch writes: 3/2 behind the network of the "
-        "second model (Xiong et al., lemma 2). The scale cannot be reset and grow; what grows "
-        "linearly is the input of a pre-norm.",
-    )
-
-
-@cache
-def gradient_norms(placement: str, layers: int, seed: int, last_norm: bool = True) -> Gradients:
-    model, inputs = theory.build(placement, WIDTH, layers, seed, SHAPE)
-    if not last_norm:
-        model.norm = model.layers[-1].stream = nn.Identity()
-    gradients = measure_model((model, inputs), "gradients").gradients
-    assert gradients is not None
-    return gradients
+    return rows
 
 
 @claim(
-    "In a post-norm stack of 64 layers the gradient vanishes on its way down",
-    source="Xiong et al. 2020, appendix F, (2/3)^((L-l)/2); Liu et al. 2020 (2004.08249)",
-    how=f"""{_STACK}, {DEEP} layers, seeds 0 to {SEEDS - 1}, with and without the norm that the head
-    reads through (in post-norm, both norms of the last layer); `sample_models/post_norm.py`.
-    `gradients.ratio_last_first` and the rate per layer of `gradients.trends`, as ranges over the
-    seeds. {_LOSS}.""",
+    "In a post-norm stack of 64 layers the gradient vanishes on its way down, as (2/3)^((L-l)/2)",
+    source="Xiong et al. 2020, appendix F; Liu et al. 2020 (2004.08249)",
+    how=_DEEP_HOW,
+    head=_HEAD,
+    criterion=Criterion(
+        "over the later half of a post-norm stack the gradient grows by more than 1.1 per layer, "
+        "half of what (3/2)^(1/2) = 1.22 would be",
+        lambda rows: all(row[3] > 1.1 for row in rows[1:]),
+    ),
+    conclusion="""The estimate leaves out what the branch gives back: the norm behind the network
+    divides by sqrt(3/2), and I + J_F multiplies by as much. Over 64 layers it would be 4e5 in all.
+    What the gradient does lose, it loses in the first few layers, where the tokens become alike:
+    see the next statement. In pre-norm early layers get more, since what reaches the last is
+    divided by the size of the stream.""",
+    trial=_LONG,
 )
-def deep_post_norm() -> Outcome:
-    tried = {
-        (f"{placement}-norm", "with" if last_norm else "without"): [
-            gradient_norms(placement, DEEP, seed, last_norm) for seed in range(SEEDS)
-        ]
-        for placement in ("pre", "post")
-        for last_norm in (True, False)
-    }
-    tried["post-norm, MLPs", "with"] = [measure_model(post_norm.build(), "gradients").gradients]
-    rows, post = [], []
-    for names, runs in tried.items():
-        rates = [g.trends["layers"].rate for g in runs]
-        rows.append(
-            [
-                *names,
-                format_range([g.ratio_last_first or math.nan for g in runs]),
-                format_range(rates),
-            ]
-        )
-        post += rates if names[0] != "pre-norm" else []
-    return Outcome(
-        plain_verdict(min(post) > 1.05),
-        ["placement", "last norm", "gradient of the last add / first add", "factor per layer"],
-        rows,
-        f"It is flat: over {DEEP} layers first and last add differ by less than a factor of three. "
-        "(2/3)^(1/2) per layer would be 1.22 in the last column, 3e5 in all. The estimate leaves "
-        "out what the branch gives back: the norm behind the network divides by sqrt(3/2), and I "
-        "+ J_F multiplies by as much. It is in pre-norm that early layers get more, since what "
-        "reaches the last is divided by the size of the stream; with or without the last norm.",
-    )
+def exponential_decay(case: Case) -> Rows:
+    return deep_gradients(case)
 
 
 @claim(
-    "The gradient of the last layer's weights goes as L^(-1/2) in pre-norm, as L^0 in post-norm",
-    source="Xiong et al. 2020, theorem 1",
-    how=f"""{_STACK}, L = {", ".join(map(str, DEPTHS))}, means over seeds 0 to {SEEDS - 1}. The norm
-    of the last layer's gradient: `gradients.global_norm` times the root of its share in
-    `gradients.groups`. {_LOSS}.""",
+    "In a post-norm stack of 64 layers the gradient is the same at all depths",
+    source="the same stack with what the branch gives back (tests/papers)",
+    how=_DEEP_HOW,
+    head=_HEAD,
+    criterion=Criterion(
+        "in both post-norm stacks the last add's gradient is less than 5 times and more than a "
+        "fifth of the first add's",
+        lambda rows: all(1 / 5 < row[2] < 5 for row in rows[1:]),
+    ),
+    conclusion="""Of few tokens it is flat within a small factor. Attention that averages over many
+    tokens makes them alike within the first layers (cosine above 0.99), and what tells them apart
+    gets no gradient: on its way down it falls there, the more the longer the sequence is. Between
+    that add and the last it stays nearly as it is.""",
+    trial=_LONG,
 )
-def slopes_in_depth() -> Outcome:
-    rows = []
-    for placement in ("pre", "post"):
-        norms = []
-        for layers in DEPTHS:
-            runs = [gradient_norms(placement, layers, seed) for seed in range(SEEDS)]
-            shares = [g.global_norm * g.groups[f"layers.{layers - 1}"] ** 0.5 for g in runs]
-            norms.append(float(np.mean(shares)))
-        slope = np.polyfit(np.log(DEPTHS), np.log(norms), 1)[0]
-        rows.append([f"{placement}-norm", *norms, slope])
-    pre, post = (row[-1] for row in rows)
-    return Outcome(
-        plain_verdict(abs(pre + 0.5) < 0.1 and abs(post) < 0.1),
-        ["placement", *(f"L = {depth}" for depth in DEPTHS), "slope"],
-        rows,
-        "The exact statement is that it goes as one over the size of the stream, 1/sqrt(q_L): "
-        "where q_L grows a little faster than L, the slope is a little below -1/2.",
-    )
+def flat_post_norm(case: Case) -> Rows:
+    return deep_gradients(case)
 
 
-CLAIMS = (scale_is_reset, variance_at_a_post_norm, deep_post_norm, slopes_in_depth)
+CLAIMS = (scale_is_reset, variance_at_a_post_norm, exponential_decay, flat_post_norm)
