@@ -5,7 +5,13 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from docs.generators.claims.claim import Case, Criterion, Rows, claim
-from docs.generators.claims.stacks import build_theory, energy_shares, fit_slope, measure_adds
+from docs.generators.claims.stacks import (
+    build_theory,
+    energy_shares,
+    fit_slope,
+    measure_adds,
+    theory_adds,
+)
 from sample_models.pre_norm import PreNorm
 
 DEPTHS = (6, 12, 24)
@@ -22,8 +28,10 @@ _DEPTHS = ", ".join(f"{2 * depth}" for depth in DEPTHS)
     head=["model", "of the last block", *(f"L = {2 * depth}" for depth in DEPTHS), "slope"],
     criterion=Criterion(
         "the slope of the update ratio is within 0.15 of -1/2, that of the energy within 0.3 of -1",
-        lambda rows: all(abs(row[-1] + 0.5) < 0.15 for row in rows[::2])
-        and all(abs(row[-1] + 1) < 0.3 for row in rows[1::2]),
+        lambda rows: (
+            all(abs(row[-1] + 0.5) < 0.15 for row in rows[::2])
+            and all(abs(row[-1] + 1) < 0.3 for row in rows[1::2])
+        ),
     ),
     conclusion="""The length of the last write over that of the stream falls as 1/sqrt(L); the share
     of the energy, its square, as 1/L. Both are called the share of a block. The slope is not quite
@@ -34,10 +42,10 @@ def share_of_a_block(case: Case) -> Rows:
     for name, placement in (("pre-norm, linear", None), ("Peri-LN", "peri")):
         ratios, energies = [], []
         for depth in DEPTHS:
-            adds = measure_adds(
-                build_theory(case, placement, depth)
+            adds = (
+                theory_adds(case, placement, depth)
                 if placement
-                else case.build(lambda depth=depth: PreNorm(2 * depth))
+                else measure_adds(case.build(lambda depth=depth: PreNorm(2 * depth)))
             )
             ratios.append(adds[-1].update_ratio.mean)
             energies.append(energy_shares(adds)[-1])
@@ -75,7 +83,7 @@ def remedies_of_dilution(case: Case) -> Rows:
         ("branches / sqrt(L)", "scaled-init"),
         ("gain 1/sqrt(l)", "lns"),
     ):
-        stacks = [measure_adds(build_theory(case, placement, depth)) for depth in DEPTHS]
+        stacks = [theory_adds(case, placement, depth) for depth in DEPTHS]
         ratios = [adds[-1].update_ratio.mean for adds in stacks]
         rows.append([name, *ratios, fit_slope([float(len(adds)) for adds in stacks], ratios)])
     return rows
@@ -151,12 +159,14 @@ def scaled_branches(case: Case) -> Rows:
 )
 def shrinking_gains(case: Case) -> Rows:
     rows = []
-    for name, placement in (("1", "pre"), ("1/sqrt(l)", "lns"), ("0.8^l", "pre")):
-        model, inputs = build_theory(case, placement, 24)
-        if name == "0.8^l":
-            for depth, layer in enumerate(model.layers):
-                layer.attention.times = layer.network.times = 0.8**depth
-        adds = measure_adds((model, inputs))
+    model, inputs = build_theory(case, "pre", 24)
+    for depth, layer in enumerate(model.layers):
+        layer.attention.times = layer.network.times = 0.8**depth
+    for name, adds in (
+        ("1", theory_adds(case, "pre", 24)),
+        ("1/sqrt(l)", theory_adds(case, "lns", 24)),
+        ("0.8^l", measure_adds((model, inputs))),
+    ):
         late = sum(energy_shares(adds)[len(adds) // 2 :])
         rows.append([name, late, adds[-1].update_ratio.mean])
     return rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from docs.generators.claims.claim import Case, Criterion, Rows, claim, measure_model
-from docs.generators.claims.stacks import build_theory, measure_adds
+from docs.generators.claims.stacks import build_theory, measure_adds, measure_theory
 from sample_models.pre_norm import PreNorm
 
 _LINEAR = "`sample_models/pre_norm.py` (linear branches)"
@@ -32,12 +32,11 @@ _THEORY = "the stack of `sample_models/theory.py`"
 )
 def additive_growth(case: Case) -> Rows:
     rows = []
-    for name, built in (
-        ("pre-norm, linear", case.build(lambda: PreNorm(48))),
-        ("Peri-LN", build_theory(case, "peri", 24)),
-        ("pre-norm, attention and ReLU", build_theory(case, "pre", 24)),
+    for name, measurements in (
+        ("pre-norm, linear", measure_model(case.build(lambda: PreNorm(48)), "stream-adds")),
+        ("Peri-LN", measure_theory(case, "peri", 24)),
+        ("pre-norm, attention and ReLU", measure_theory(case, "pre", 24)),
     ):
-        measurements = measure_model(built, "stream-adds")
         (growth,) = measurements.growth.values()
         q = np.array([add.rms.out**2 for add in measurements.stream.values() if add.rms])
         depth, late, quarter = np.arange(1, len(q) + 1), slice(len(q) // 2, None), len(q) // 4
@@ -57,8 +56,10 @@ def additive_growth(case: Case) -> Rows:
     criterion=Criterion(
         "last over first size is within 15 % of ten: where the first write is within 10 % of the "
         "embedding (with the condition), for both models (without)",
-        lambda rows: all(abs(row[2] / 10 - 1) < 0.15 for row in rows if abs(row[1] - 1) < 0.1)
-        and any(abs(row[1] - 1) < 0.1 for row in rows),
+        lambda rows: (
+            all(abs(row[2] / 10 - 1) < 0.15 for row in rows if abs(row[1] - 1) < 0.1)
+            and any(abs(row[1] - 1) < 0.1 for row in rows)
+        ),
         "one branch writes as much as the embedding holds",
         lambda rows: all(abs(row[2] / 10 - 1) < 0.15 for row in rows),
     ),

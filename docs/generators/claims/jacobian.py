@@ -32,8 +32,10 @@ LAMBDAS = (0.001, 0.1, 1, 10, 1000)
         "sigma_max is within 5 % of 1/sigma and the radial value below 1e-4 of it: where epsilon's "
         "share is below 1e-4 (with the condition), in all rows (without); and sigma_max is at most "
         "1/sqrt(eps) in all rows",
-        lambda rows: all(_is_projection(row) for row in rows if row[5] < 1e-4)
-        and all(row[3] <= 1 + 1e-6 for row in rows),
+        lambda rows: (
+            all(_is_projection(row) for row in rows if row[5] < 1e-4)
+            and all(row[3] <= 1 + 1e-6 for row in rows)
+        ),
         "epsilon is small beside the variance; the bound holds always",
         lambda rows: all(_is_projection(row) for row in rows),
     ),

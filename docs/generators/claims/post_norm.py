@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from docs.generators.claims.claim import Case, Criterion, Rows, Trial, claim, measure_model
 from docs.generators.claims.stacks import LOSS, build_theory, differentiate_stack, measure_adds
@@ -14,7 +14,7 @@ _STACK = "the stack of `sample_models/theory.py`, width 64"
 _LONG = Trial(lengths=(16, 128, 512))
 
 
-def build_three(case: Case) -> dict[str, tuple[nn.Module, object]]:
+def build_three(case: Case) -> dict[str, tuple[nn.Module, Tensor]]:
     """Two post-norm stacks and a pre-norm one."""
     return {
         "post-norm, MLPs": case.build(lambda: PostNorm(LAYERS)),

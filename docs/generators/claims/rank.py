@@ -9,7 +9,7 @@ from torch import Tensor
 from docs.generators.claims.claim import Case, Criterion, Rows, Trial, claim
 from docs.generators.claims.jacobian import extreme_singular_values
 
-FEATURES, TRIED = (4, 64), (0.0, 1e-5, 1.0)
+FEATURES, TRIED = (2, 4, 64), (0.0, 1e-5, 1.0)
 _MANY = Trial(lengths=(80, 160, 320))
 _RANK = """The rank of their matrix counts singular values above 1e-9 of the largest, in float64."""
 
@@ -89,12 +89,20 @@ def _has_rank_below(row: list[int]) -> bool:
     along the ones vector, standard deviation 3, with gain and bias: without, with a random gain,
     and with both. `mean energy`: the share of the output along the ones vector; of that share, what
     is the same for all tokens; the correlation of the output's mean with the offset that was
-    removed; and the affine rank. {_RANK}""",
-    head=["norm", "mean energy x H", "share of it common to all", "|correlation|", "affine rank"],
+    removed, its absolute value; the share of the
+    differences of tokens along the vector 1/gain; and the affine rank. {_RANK}""",
+    head=[
+        "norm",
+        "mean energy x H",
+        "share of it common to all",
+        "correlation",
+        "along 1/gain",
+        "affine rank",
+    ],
     criterion=Criterion(
         "with gain and bias the output's mean correlates with the removed offset by more than 0.9 "
         "and the affine rank is H",
-        lambda rows: all(row[3] > 0.9 and row[4] == 64 for row in rows[1:]),
+        lambda rows: all(row[3] > 0.9 and row[5] == 64 for row in rows[1:]),
     ),
     conclusion="""They give back a direction, not what was in it. A bias adds the same vector to all
     tokens; a gain turns what is there into the ones direction, so that another fixed direction,
@@ -108,17 +116,19 @@ def gain_and_bias(case: Case) -> Rows:
     gain, bias = draw_affine(case, 64)
     normal = normalize_tokens("layernorm", x, 1e-5)
     rows = []
-    for name, y in (
-        ("none", normal),
-        ("gain", gain * normal),
-        ("gain and bias", gain * normal + bias),
+    for name, y, missing in (
+        ("none", normal, torch.ones_like(gain)),
+        ("gain", gain * normal, 1 / gain),
+        ("gain and bias", gain * normal + bias, 1 / gain),
     ):
         means = y.mean(-1)
         energy = float(64 * 64 * means.square().sum() / y.square().sum())
         common = float(means.mean().square() / means.square().mean()) if energy > 1e-9 else 0.0
         pair = torch.stack([means, offset[:, 0]])
         correlation = abs(float(torch.corrcoef(pair)[0, 1])) if energy > 1e-9 else 0.0
-        rows.append([name, energy if energy > 1e-9 else 0.0, common, correlation, affine_rank(y)])
+        differences = y - y.mean(0)
+        along = float((differences @ missing).norm() / differences.norm() / missing.norm())
+        rows.append([name, round(energy, 9), common, correlation, round(along, 9), affine_rank(y)])
     return rows
 
 

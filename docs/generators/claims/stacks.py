@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from docs.generators.claims.claim import Case, measure_model
+from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.stream import AddMeasurement
 from sample_models.theory import Theory
 
@@ -23,13 +25,24 @@ def build_theory(
     """The stack of theory, with or without the norm that the head reads through."""
     model, inputs = case.build(lambda: Theory(placement, 64, layers), sequences=sequences)
     if not last_norm:
-        model.norm = model.layers[-1].stream = nn.Identity()
+        model.norm, model.layers[-1].stream = nn.Identity(), nn.Identity()
     return model, inputs
 
 
 def measure_adds(built: tuple[nn.Module, Tensor]) -> list[AddMeasurement]:
     """The adds of a stack, in order."""
     return list(measure_model(built, "stream-adds").stream.values())
+
+
+@cache
+def measure_theory(case: Case, placement: str, layers: int) -> Measurements:
+    """The stream of the stack of theory."""
+    return measure_model(build_theory(case, placement, layers), "stream-adds")
+
+
+def theory_adds(case: Case, placement: str, layers: int) -> list[AddMeasurement]:
+    """Its adds, in order."""
+    return list(measure_theory(case, placement, layers).stream.values())
 
 
 def energy_shares(adds: list[AddMeasurement]) -> list[float]:
