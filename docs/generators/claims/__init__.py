@@ -15,17 +15,18 @@ from docs.generators.claims import (
     training,
 )
 
-CLAIMS = (
-    *growth.CLAIMS,
-    *dilution.CLAIMS,
-    *post_norm.CLAIMS,
-    *gradients.CLAIMS,
-    *training.CLAIMS,
-    *jacobian.CLAIMS,
-    *rank.CLAIMS,
-    *invariance.CLAIMS,
-    *offsets.CLAIMS,
-    *batch_norm.CLAIMS,
-    *output.CLAIMS,
-    *speed.CLAIMS,
+MODULES = (
+    growth,
+    dilution,
+    post_norm,
+    gradients,
+    training,
+    jacobian,
+    rank,
+    invariance,
+    offsets,
+    batch_norm,
+    output,
+    speed,
 )
+CLAIMS = tuple(claim for module in MODULES for claim in module.CLAIMS)

@@ -201,8 +201,8 @@ class AveragingLayer(nn.Module):
     over batch and positions in train mode.""",
     head=["attention", "first / late: of the sum", "behind LayerNorm", "behind BatchNorm"],
     criterion=Criterion(
-        "first over late exceeds 1.5: of causal attention (with the condition), of attention to all "
-        "(without)",
+        "first over late exceeds 1.5: of causal attention (with the condition), of attention to "
+        "all (without)",
         lambda rows: rows[0][1] > 1.5,
         "attention is causal",
         lambda rows: rows[1][1] > 1.5,

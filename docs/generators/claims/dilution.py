@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from torch import Tensor, nn
 
 from docs.generators.claims.claim import Case, Criterion, Rows, claim
@@ -136,7 +138,7 @@ def scaled_branches(case: Case) -> Rows:
         adds = measure_adds(case.build(lambda a=skip, c=step, s=scale: ScaledStack(a, c, s)))
         sizes = [add.rms for add in adds if add.rms]
         last = len(sizes) - 1
-        written = [skip ** (2 * (last - l)) * each.branch**2 for l, each in enumerate(sizes)]
+        written = [skip ** (2 * (last - i)) * each.branch**2 for i, each in enumerate(sizes)]
         late = sum(written[len(sizes) // 2 :]) / sum(written)
         factor = (written[-1] / written[0]) ** (1 / last)
         rows.append([skip, name, factor, late, (sizes[-1].out / sizes[0].skip) ** 2])
@@ -152,7 +154,7 @@ def scaled_branches(case: Case) -> Rows:
     head=["gains", "energy from the later half", "last update ratio"],
     criterion=Criterion(
         "the energy from the later half falls by more than a factor of 1.5 from row to row",
-        lambda rows: all(a[1] > 1.5 * b[1] for a, b in zip(rows, rows[1:], strict=False)),
+        lambda rows: all(a[1] > 1.5 * b[1] for a, b in pairwise(rows)),
     ),
     conclusion="""With equal gains the later half writes half of what is there at the end, or more.
     Gains of 1/sqrt(l) leave it a fraction of that; a geometric gain leaves it next to nothing.""",

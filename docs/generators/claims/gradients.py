@@ -101,7 +101,7 @@ def pre_norm_gradients(case: Case) -> Rows:
     ),
     conclusion="""Clipping is one factor on all gradients: whoever has the largest share decides the
     step. In pre-norm and Peri-LN that is the early layers, which read a small stream; the head, one
-    matrix, has as much as a quarter of the layers. In post-norm it is neither end for all weights:
+    matrix, has a tenth of the squared norm or more. In post-norm it is neither end for all weights:
     the seeds disagree.""",
 )
 def clipped_direction(case: Case) -> Rows:

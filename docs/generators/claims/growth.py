@@ -50,8 +50,8 @@ def additive_growth(case: Case) -> Rows:
 @claim(
     "The stream is ten times as large after a hundred blocks",
     source="folklore: sqrt(100) = 10",
-    how=f"{_LINEAR}; {_THEORY} with Peri-LN; width 64, both with 100 adds. `rms.out` of the last add "
-    "over `rms.skip` of the first, and `rms.branch` of the first.",
+    how=f"{_LINEAR}; {_THEORY} with Peri-LN; width 64, both with 100 adds. `rms.out` of the last "
+    "add over `rms.skip` of the first, and `rms.branch` of the first.",
     head=["model", "first write / embedding", "last / first size", "sqrt(1 + 100 write^2)"],
     criterion=Criterion(
         "last over first size is within 15 % of ten: where the first write is within 10 % of the "

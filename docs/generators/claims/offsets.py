@@ -67,12 +67,12 @@ def constant_vector(case: Case) -> Rows:
     "A channel offset that all examples have in common is destroyed by the norm",
     source="folklore, from BatchNorm",
     how="""LayerNorm, RMSNorm and BatchNorm in train mode, 64 features, on 2 sequences of normal
-    tokens with an offset of rms 3 that is common to all: `offset_share` of what a norm reads, before
-    and after.""",
+    tokens with an offset of rms 3 that is common to all: `offset_share` of what a norm reads,
+    before and after.""",
     head=["norm", "offset", "common share before", "common share after"],
     criterion=Criterion(
-        "the common share falls below a fifth: for BatchNorm and for LayerNorm with the ones vector "
-        "(with the condition), in all rows (without)",
+        "the common share falls below a fifth: for BatchNorm and for LayerNorm with the ones "
+        "vector (with the condition), in all rows (without)",
         lambda rows: all(row[3] < 0.2 for row in rows if row[0][0] == "B" or row[:2] == _CENTRED),
         "the norm is BatchNorm, or the offset is along the ones vector and the norm centres",
         lambda rows: all(row[3] < 0.2 for row in rows),
@@ -123,8 +123,8 @@ def inspect_llama() -> Measurements:
         "the mean is large beside the deviation, which it is not by chance",
         lambda rows: rows[0][2] > 0.5 and rows[-1][2] > 0.5,
     ),
-    conclusion="""Without a mean over features the two norms give nearly the same output. A mean of m
-    deviations leaves the rest 1/sqrt(1 + m^2) of its size in RMSNorm; the model has no need to
+    conclusion="""Without a mean over features the two norms give nearly the same output. A mean of
+    m deviations leaves the rest 1/sqrt(1 + m^2) of its size in RMSNorm; the model has no need to
     build one, and the trained one has no more mean energy than chance. Nearly the same at each norm
     is not the same behind all of them: see the last row.""",
 )

@@ -33,14 +33,15 @@ def normal_features(case: Case) -> tuple[Tensor, Tensor]:
     1.""",
     head=["function", "gain", "variance that is not linear", "share of features above 1"],
     criterion=Criterion(
-        "the straight line leaves less than 2 %: for the sigmoid of gain 1 (with the condition), in "
-        "all rows (without)",
+        "the straight line leaves less than 2 %: for the sigmoid of gain 1 (with the condition), "
+        "in all rows (without)",
         lambda rows: rows[0][2] < 0.02,
         "the function is a sigmoid and the gain is about 1",
         lambda rows: all(row[2] < 0.02 for row in rows),
     ),
     conclusion="""A sigmoid of unit-variance features is a straight line but for one or two percent
-    of its variance. A tanh is a sigmoid of twice the gain, and bends visibly already at 1; a gain of 4, which training is free to learn, leaves most features outside the linear part of either.
+    of its variance. A tanh is a sigmoid of twice the gain, and bends visibly already at 1; a gain
+    of 4, which training is free to learn, leaves most features outside the linear part of either.
     That is what the gain is for.""",
 )
 def linear_part(case: Case) -> Rows:
@@ -104,15 +105,16 @@ def saturation(case: Case) -> Rows:
         "gradient of the layers",
     ],
     criterion=Criterion(
-        "from 12 to 48 layers the logits grow by more than a factor of 1.5 and the gradient by more "
-        "than 2: in pre-norm without a final norm (with the condition), in all models (without)",
+        "from 6 to 24 layers the logits grow by more than a factor of 1.5 and the gradient by "
+        "more than 2: in pre-norm without a final norm (with the condition), in all models "
+        "(without)",
         lambda rows: _is_amplified(rows[2], rows[3]),
         "no norm stands between them",
         lambda rows: all(_is_amplified(a, b) for a, b in zip(rows[::2], rows[1::2], strict=True)),
     ),
     conclusion="""The head is linear: the logits are as large as what it reads. Behind a final norm
     that is 1 at any depth. Without one it is the whole stream, and depth becomes confidence: logits
-    eight times as large are a softmax at an eighth of the temperature, and the gradient that
+    twice as large are a softmax at half the temperature, and the gradient that
     reaches the layers is no longer divided by the size of the stream.""",
 )
 def head_and_stream(case: Case) -> Rows:
@@ -122,7 +124,7 @@ def head_and_stream(case: Case) -> Rows:
         ("pre-norm, no final norm", "pre", False),
         ("post-norm", "post", True),
     ):
-        for layers in (12, 48):
+        for layers in (6, 24):
             model, inputs = build_theory(case, placement, layers, last_norm=last_norm)
             measurements = measure_model((model, inputs), "stream-adds")
             sizes = [add.rms.out for add in measurements.stream.values() if add.rms]

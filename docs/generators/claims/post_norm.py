@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from torch import Tensor, nn
 
 from docs.generators.claims.claim import Case, Criterion, Rows, Trial, claim, measure_model
-from docs.generators.claims.stacks import LOSS, build_theory, differentiate_stack, measure_adds
+from docs.generators.claims.stacks import (
+    LOSS,
+    Backward,
+    build_theory,
+    differentiate_stack,
+    measure_adds,
+)
 from sample_models.post_norm import PostNorm
 
-LAYERS, DEEP = 24, 64
+LAYERS, DEEP, WIDE = 24, 64, 192
 _STACK = "the stack of `sample_models/theory.py`, width 64"
-_LONG = Trial(lengths=(16, 128, 512))
+_LONG = Trial(lengths=(4, 32, 512))
 
 
 def build_three(case: Case) -> dict[str, tuple[nn.Module, Tensor]]:
@@ -71,83 +79,85 @@ def variance_at_a_post_norm(case: Case) -> Rows:
     return rows
 
 
-_HEAD = [
-    "placement",
-    "last norm",
-    "last add / first add",
-    "factor per layer",
-    "add where tokens are alike",
-    "that add / first add",
-]
-_DEEP_HOW = f"""{_STACK}, {DEEP} layers ({2 * DEEP} adds), one sequence, with and without the norm
-    that the head reads through (in post-norm, both norms of the last layer). ||dL/dy|| of every
-    add, RMS over tokens, by plain autograd: the last over the first, and the exponential through
-    the later half, per layer; the first add at which the mean cosine between tokens exceeds 0.99,
-    and the gradient there over that at the first. {LOSS}."""
+_DEEP_HOW = f"""the stack of `sample_models/theory.py`, width {WIDE}, {DEEP} layers ({2 * DEEP}
+    adds), one sequence, with and without the norm that the head reads through (in post-norm, both
+    norms of the last layer). ||dL/dy|| of an add, RMS over tokens, by plain autograd: of the last
+    over the first, and of the middle one over the first."""
+_DEEP = {
+    "pre-norm": ("pre", True),
+    "post-norm": ("post", True),
+    "post-norm, head behind no norm": ("post", False),
+}
 
 
-def deep_gradients(case: Case) -> Rows:
+@cache
+def deep_gradients(case: Case) -> dict[str, Backward]:
     """Of a pre-norm and of post-norm stacks."""
-    rows = []
-    for placement, last_norm in (("pre", True), ("post", True), ("post", False)):
-        run = differentiate_stack(
-            build_theory(case, placement, DEEP, last_norm=last_norm, sequences=1)
+    return {
+        name: differentiate_stack(
+            build_theory(case, placement, DEEP, last_norm=last_norm, sequences=1, width=WIDE)
         )
-        late = np.log(run.sums[DEEP:])
-        rate = float(np.exp(2 * np.polyfit(range(DEEP), late, 1)[0]))
-        alike = next((i for i, cosine in enumerate(run.cosines) if cosine > 0.99), None)
-        rows.append(
-            [
-                f"{placement}-norm",
-                "with" if last_norm else "without",
-                run.sums[-1] / run.sums[0],
-                rate,
-                "none" if alike is None else alike,
-                "-" if alike is None else run.sums[alike] / run.sums[0],
-            ]
-        )
-    return rows
+        for name, (placement, last_norm) in _DEEP.items()
+    }
 
 
 @claim(
     "In a post-norm stack of 64 layers the gradient vanishes on its way down, as (2/3)^((L-l)/2)",
     source="Xiong et al. 2020, appendix F; Liu et al. 2020 (2004.08249)",
-    how=_DEEP_HOW,
-    head=_HEAD,
+    how=f"{_DEEP_HOW} {LOSS}.",
+    head=["placement", "last add / first add", "middle add / first add"],
     criterion=Criterion(
-        "over the later half of a post-norm stack the gradient grows by more than 1.1 per layer, "
-        "half of what (3/2)^(1/2) = 1.22 would be",
-        lambda rows: all(row[3] > 1.1 for row in rows[1:]),
+        "in both post-norm stacks the last add's gradient is more than 4,000 times the first's, a "
+        "hundredth of (3/2)^(64/2) = 4e5",
+        lambda rows: all(row[1] > 4000 for row in rows[1:]),
     ),
     conclusion="""The estimate leaves out what the branch gives back: the norm behind the network
-    divides by sqrt(3/2), and I + J_F multiplies by as much. Over 64 layers it would be 4e5 in all.
-    What the gradient does lose, it loses in the first few layers, where the tokens become alike:
-    see the next statement. In pre-norm early layers get more, since what reaches the last is
-    divided by the size of the stream.""",
+    divides by sqrt(3/2), and I + J_F multiplies by as much. What the gradient of many tokens does
+    lose, it loses above the middle: see the next statement. In pre-norm early layers get more,
+    since what reaches the last is divided by the size of the stream.""",
     trial=_LONG,
 )
 def exponential_decay(case: Case) -> Rows:
-    return deep_gradients(case)
+    return [
+        [name, run.sums[-1] / run.sums[0], run.sums[DEEP] / run.sums[0]]
+        for name, run in deep_gradients(case).items()
+    ]
 
 
 @claim(
     "In a post-norm stack of 64 layers the gradient is the same at all depths",
-    source="the same stack with what the branch gives back (tests/papers)",
-    how=_DEEP_HOW,
-    head=_HEAD,
+    source="the estimate of the statement before, with what the branch gives back",
+    how=f"""{_DEEP_HOW} The same of its mean over the tokens (the common part), and of what is left
+    (the other part), this over the last 8 layers, per layer. {LOSS}.""",
+    head=[
+        "placement",
+        "last add / first add",
+        "common part: last / middle",
+        "other part: factor per layer, last 8",
+        "common share at the last add",
+    ],
     criterion=Criterion(
-        "in both post-norm stacks the last add's gradient is less than 5 times and more than a "
-        "fifth of the first add's",
-        lambda rows: all(1 / 5 < row[2] < 5 for row in rows[1:]),
+        "in both post-norm stacks the last add's gradient is less than ten times and more than "
+        "a tenth of the first add's",
+        lambda rows: all(0.1 < row[1] < 10 for row in rows[1:]),
     ),
-    conclusion="""Of few tokens it is flat within a small factor. Attention that averages over many
-    tokens makes them alike within the first layers (cosine above 0.99), and what tells them apart
-    gets no gradient: on its way down it falls there, the more the longer the sequence is. Between
-    that add and the last it stays nearly as it is.""",
+    conclusion="""Of few tokens it is flat within an order of magnitude; of many it is not. Attention that
+    averages makes the tokens alike within the first layers, and from then on writes the same to
+    all: a gradient that differs between tokens comes back through the skip alone, which the norm
+    behind attention divides by about sqrt(2), layer by layer. The part that all tokens have in
+    common keeps its order of magnitude. Of n tokens with random targets it is about 1/sqrt(n) of
+    the whole (last column), so the fall grows with n and ends once that part alone is left.""",
     trial=_LONG,
 )
 def flat_post_norm(case: Case) -> Rows:
-    return deep_gradients(case)
+    rows = []
+    for name, run in deep_gradients(case).items():
+        sums, common = run.sums, run.common
+        other = [max(a**2 - b**2, 0.0) ** 0.5 for a, b in zip(sums, common, strict=True)]
+        fall = (other[-3] / other[-19]) ** (1 / 8)
+        share = common[-1] / sums[-1]
+        rows.append([name, sums[-1] / sums[0], common[-1] / common[DEEP], fall, share])
+    return rows
 
 
 CLAIMS = (scale_is_reset, variance_at_a_post_norm, exponential_decay, flat_post_norm)

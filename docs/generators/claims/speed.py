@@ -17,16 +17,16 @@ WIDTHS = (512, 1024)
     `rms_norm`. Written out: operation by operation. No GPU was there to be timed.""",
     head=["H", "norm", "LayerNorm (ms)", "RMSNorm (ms)", "saved (%)"],
     criterion=Criterion(
-        "RMSNorm saves between 5 and 60 %: written out (with the condition), in both forms (without)",
-        lambda rows: all(5 < row[4] < 60 for row in rows if row[1] == "written out"),
+        "RMSNorm saves at least 5 %: written out (with the condition), in both forms (without)",
+        lambda rows: all(row[4] > 5 for row in rows if row[1] == "written out"),
         "the norm is written out, one operation after the other",
-        lambda rows: all(5 < row[4] < 60 for row in rows),
+        lambda rows: all(row[4] > 5 for row in rows),
     ),
-    conclusion="""These times are of one machine, a CPU that does other work beside, and with another
-    kernel they are others: no fixed saving can be claimed. (Negative: RMSNorm is slower.) Whoever
-    replaces a fused LayerNorm by an RMSNorm gains what the kernels at hand make of it; written out,
-    there are fewer operations to run. A norm is a small part of a model's time, so that of the
-    whole changes less. Time yours: `normdiag inspect TARGET --measure norm-speed`.""",
+    conclusion="""These times are of one machine, a CPU that does other work beside, and with
+    another kernel they are others: no fixed saving can be claimed. (Negative: RMSNorm is slower.)
+    Whoever replaces a fused LayerNorm by an RMSNorm gains what the kernels at hand make of it;
+    written out, there are fewer operations to run. A norm is a small part of a model's time, so
+    that of the whole changes less. Time yours: `normdiag inspect TARGET --measure norm-speed`.""",
     trial=Trial(lengths=(64, 256, 1024)),
 )
 def faster_by_half(case: Case) -> Rows:

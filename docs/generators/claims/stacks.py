@@ -20,10 +20,16 @@ LOSS = f"The loss is the cross-entropy of random targets among {CLASSES} classes
 
 
 def build_theory(
-    case: Case, placement: str, layers: int, *, last_norm: bool = True, sequences: int = 2
+    case: Case,
+    placement: str,
+    layers: int,
+    *,
+    last_norm: bool = True,
+    sequences: int = 2,
+    width: int = 64,
 ) -> tuple[nn.Module, Tensor]:
     """The stack of theory, with or without the norm that the head reads through."""
-    model, inputs = case.build(lambda: Theory(placement, 64, layers), sequences=sequences)
+    model, inputs = case.build(lambda: Theory(placement, width, layers), width, sequences)
     if not last_norm:
         model.norm, model.layers[-1].stream = nn.Identity(), nn.Identity()
     return model, inputs
@@ -61,8 +67,8 @@ class Backward:
     layers: list[float]
     """The norm of the gradient of each layer's parameters."""
     head: float
-    cosines: list[float]
-    """Mean cosine between the tokens of a sequence, at every add."""
+    common: list[float]
+    """The norm of the gradient's mean over the tokens of a sequence, RMS over sequences."""
 
     @property
     def blocks(self) -> float:
@@ -80,10 +86,10 @@ def differentiate_stack(built: tuple[nn.Module, Tensor]) -> Backward:
     targets = torch.arange(logits[..., 0].numel()) * 7919 % CLASSES
     F.cross_entropy(logits.flatten(0, 1), targets).backward()
     return Backward(
-        [float(y.grad.norm(dim=-1).square().mean().sqrt()) for y in sums if y.grad is not None],
+        [rms_norm(y.grad) for y in sums if y.grad is not None],
         [gradient_norm(layer) for layer in model.layers],
         gradient_norm(model.head),
-        [token_cosine(y.detach()) for y in sums],
+        [rms_norm(y.grad.mean(-2)) for y in sums if y.grad is not None],
     )
 
 
@@ -101,10 +107,9 @@ def gradient_norm(module: nn.Module) -> float:
     return float(torch.stack(grads).norm())
 
 
-def token_cosine(y: Tensor) -> float:
-    """The mean over pairs of different tokens of a sequence."""
-    unit, n = F.normalize(y.double(), dim=-1), y.shape[-2]
-    return float(((unit.sum(-2).square().sum(-1) - n) / (n * (n - 1))).mean())
+def rms_norm(y: Tensor) -> float:
+    """||y||, RMS over all but the features."""
+    return float(y.norm(dim=-1).square().mean().sqrt())
 
 
 def fit_slope(x: list[float], y: list[float]) -> float:

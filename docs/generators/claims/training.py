@@ -45,12 +45,14 @@ class TrainedStack(nn.Module):
     last 20 steps; chance is {torch.log(torch.tensor(float(CLASSES))):.3g}.""",
     head=["placement", "loss, no warm-up", "loss, warm-up", "no warm-up / warm-up"],
     criterion=Criterion(
-        "without warm-up the last loss of post-norm is more than 5 % larger than with it, and that "
-        "of pre-norm is not",
-        lambda rows: rows[0][3] > 1.05 and rows[1][3] <= 1.05,
+        "without warm-up the last loss of post-norm is more than 20 % larger than with it, and "
+        "that of pre-norm is not",
+        lambda rows: rows[0][3] > 1.2 and rows[1][3] <= 1.2,
     ),
-    conclusion="""A pair of small stacks without attention and a few steps at a large rate. It shows
-    what such a rate does early; whether a large model trains to the end is not tried here.""",
+    conclusion="""A pair of small stacks without attention and a few steps at a large rate, `tokens`
+    being those of a step. With few tokens post-norm learns nothing in that time with either; with
+    many, it loses more than pre-norm without warm-up. It shows what such a rate does early;
+    whether a large model trains to the end is not tried here.""",
 )
 def warm_up(case: Case) -> Rows:
     rows = []
