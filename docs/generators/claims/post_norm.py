@@ -141,12 +141,13 @@ def exponential_decay(case: Case) -> Rows:
         "a tenth of the first add's",
         lambda rows: all(0.1 < row[1] < 10 for row in rows[1:]),
     ),
-    conclusion="""Of few tokens it is flat within an order of magnitude; of many it is not. Attention that
-    averages makes the tokens alike within the first layers, and from then on writes the same to
-    all: a gradient that differs between tokens comes back through the skip alone, which the norm
-    behind attention divides by about sqrt(2), layer by layer. The part that all tokens have in
-    common keeps its order of magnitude. Of n tokens with random targets it is about 1/sqrt(n) of
-    the whole (last column), so the fall grows with n and ends once that part alone is left.""",
+    conclusion="""Of few tokens it is flat within an order of magnitude; of many it is not.
+    Attention that averages makes the tokens alike within the first layers, and from then on writes
+    the same to all: a gradient that differs between tokens comes back through the skip alone, which
+    the norm behind attention divides by about sqrt(2), layer by layer. The part that all tokens
+    have in common keeps its order of magnitude. Of n tokens with random targets it is about
+    1/sqrt(n) of the whole (last column), so the fall grows with n and ends once that part alone is
+    left.""",
     trial=_LONG,
 )
 def flat_post_norm(case: Case) -> Rows:
