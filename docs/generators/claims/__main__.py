@@ -10,6 +10,7 @@ minutes. The times of the last section are the machine's and are measured alone.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from datetime import date
 
@@ -34,7 +35,7 @@ ones: run `normdiag inspect` on yours.
 """
 
 
-def claims_page(measured: dict[Claim, Results]) -> str:
+def claims_page(measured: Sequence[tuple[Claim, Results]]) -> str:
     """The verdicts in a table, then a section for each."""
     rows = [
         [
@@ -42,10 +43,10 @@ def claims_page(measured: dict[Claim, Results]) -> str:
             f"[{claim.statement}](#{heading_anchor(number, claim)})",
             joint_verdict(claim, results),
         ]
-        for number, (claim, results) in enumerate(measured.items(), 1)
+        for number, (claim, results) in enumerate(measured, 1)
     ]
     head = HEAD.format(date=date.today().isoformat(), torch=torch.__version__)
-    sections = [claim_section(n, *each) for n, each in enumerate(measured.items(), 1)]
+    sections = [claim_section(n, *each) for n, each in enumerate(measured, 1)]
     return head + markdown_table(["", "statement", "verdict"], rows) + "".join(sections)
 
 
@@ -70,7 +71,7 @@ def main() -> None:
     with ProcessPoolExecutor(2) as pool:
         results = [*pool.map(try_module, others), try_module(timed)]
     tried = [each for module in results for each in module]
-    print(claims_page(dict(zip(CLAIMS, tried, strict=True))), end="")
+    print(claims_page([*zip(CLAIMS, tried, strict=True)]), end="")
 
 
 if __name__ == "__main__":
