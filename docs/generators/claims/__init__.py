@@ -2,20 +2,31 @@
 
 from docs.generators.claims import (
     batch_norm,
+    dilution,
+    gradients,
     growth,
     invariance,
     jacobian,
+    offsets,
     output,
     post_norm,
+    rank,
     speed,
+    training,
 )
 
-CLAIMS = (
-    *growth.CLAIMS,
-    *post_norm.CLAIMS,
-    *jacobian.CLAIMS,
-    *invariance.CLAIMS,
-    *batch_norm.CLAIMS,
-    *output.CLAIMS,
-    *speed.CLAIMS,
+MODULES = (
+    growth,
+    dilution,
+    post_norm,
+    gradients,
+    training,
+    jacobian,
+    rank,
+    invariance,
+    offsets,
+    batch_norm,
+    output,
+    speed,
 )
+CLAIMS = tuple(claim for module in MODULES for claim in module.CLAIMS)
