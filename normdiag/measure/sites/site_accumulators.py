@@ -32,6 +32,7 @@ from normdiag.measure.sites.stream import AddAccumulator, TokenNumbers, compute_
 from normdiag.measure.sites.tokens import TokenVariances, TraceAccumulator, token_variances
 from normdiag.measure.statistics.accumulator import merge_by_id
 from normdiag.measure.statistics.earliest_pass import SequenceNumbers, pass_number
+from normdiag.measure.statistics.jacobian_extremes import JacobianExtremes
 from normdiag.structure.algebraic_forms import DetectedNorm
 
 
@@ -49,6 +50,7 @@ class SiteAccumulators:
     adds: dict[str, AddAccumulator] = field(default_factory=dict)
     norm_samples: dict[str, SampleAccumulator[NormSample]] = field(default_factory=dict)
     add_samples: dict[str, SampleAccumulator[AddSample]] = field(default_factory=dict)
+    jacobians: dict[str, JacobianExtremes] = field(default_factory=dict)
     peaks: BranchPeaks = field(default_factory=BranchPeaks)
     head_input: HeadInputAccumulator = field(default_factory=HeadInputAccumulator)
     outputs: OutputSums = field(default_factory=OutputSums)
@@ -88,6 +90,7 @@ class SiteAccumulators:
         """Add the passes of `other`."""
         merge_by_id(self.norms, other.norms)
         merge_by_id(self.adds, other.adds)
+        merge_by_id(self.jacobians, other.jacobians)
         merge_by_id(self.norm_samples, other.norm_samples)
         merge_by_id(self.add_samples, other.add_samples)
         self.peaks.merge(other.peaks)
@@ -121,7 +124,8 @@ class SiteAccumulators:
             if measured is not None:
                 measured = _add_sample_measurements(measured, norm, samples)
                 if has_jacobians:
-                    jacobian = measure_norm_jacobian(norm, samples, first.learned)
+                    extremes = self.jacobians.get(id, JacobianExtremes())
+                    jacobian = measure_norm_jacobian(norm, samples, first.learned, extremes)
                     measured = replace(measured, jacobian=jacobian)
                 norms[id] = measured
             finish_norm()
@@ -160,6 +164,8 @@ class SiteAccumulators:
             if id not in self.norms:
                 self.norms[id] = NormInputAccumulator.for_norm(record.norm, forward.learned)
             self.norms[id].update(record)
+        if record.extremes is not None:
+            self.jacobians.setdefault(id, JacobianExtremes()).merge(record.extremes)
 
     def _update_add(
         self, id: str, record: AddRecord, sequences: SequenceNumbers
