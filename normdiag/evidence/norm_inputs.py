@@ -35,8 +35,8 @@ class NormJacobian:
     no direction is left out of sigma_min."""
     live_kappa: MedianMax | None = None
     sample: int | None = None
-    """Number of tokens that the medians are over: a sample of them. Null in reports of versions
-    before 0.2, where the extremes are over the same sample."""
+    """Number of tokens that the medians are over: a sample of them. Null in older reports, whose
+    extremes are over the sample too."""
 
 
 @record

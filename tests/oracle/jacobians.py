@@ -31,6 +31,7 @@ def of_jacobian(x: Array, kind: str, eps: float, gain: Array) -> Numbers:
         "kappa": median_max(high / low),
         "radial": median_max(radial),
         "tokens": len(x),
+        "sample": len(x),
     }
 
 
