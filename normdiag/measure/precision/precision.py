@@ -103,14 +103,7 @@ def _format_headroom(
         square_headroom=square_headroom,
         square_headroom_site=square_site,
         absorbed_updates={id: share for id, share in absorbed.items() if share is not None},
-        absorbed_sample=min(
-            (
-                sum(len(sample.rows) for sample in samples[id])
-                for id, add in adds.items()
-                if absorbed[id] is not None and not _is_counted(number_format, add)
-            ),
-            default=None,
-        ),
+        absorbed_sample=_smallest_sample(number_format, adds, samples),
         underflowing_epsilons=tuple(n.id for n in norms if _is_lost(n.eps, number_format)),
         overflowing_gains=tuple(
             n.id for n in norms if n.gain is not None and n.gain.max_abs > number_format.largest
@@ -157,6 +150,21 @@ def _absorbed_share(
     ]
     absorbed, written = (sum(column) for column in zip(*counts, strict=True))
     return absorbed / written if written else None
+
+
+def _smallest_sample(
+    number_format: NumberFormat,
+    adds: Mapping[str, AddAccumulator],
+    samples: Mapping[str, Sequence[AddSample]],
+) -> int | None:
+    """Tokens of an add that was not counted at every token; None where all were."""
+    sizes = {
+        id: sum(len(sample.rows) for sample in samples[id])
+        for id, add in adds.items()
+        if not _is_counted(number_format, add)
+    }
+    sampled = [size for id, size in sizes.items() if 0 < size < adds[id].columns["out"].count]
+    return min(sampled, default=None)
 
 
 def _find_remedies(

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.number_text import format_number, format_setting
-from normdiag.rules.jacobian.describe_sample import describe_sample
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
+    describe_sample,
     describe_sites,
     find_norm,
     rate_site,

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.number_text import format_number, format_setting
-from normdiag.rules.jacobian.describe_sample import describe_sample
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
+    describe_sample,
     describe_sites,
     grade_sites,
     rate_site,
@@ -38,8 +38,8 @@ class IllConditionedNorm(Rule):
 
     kappa = sigma_max / sigma_min of J = diag(gamma)/s (I - uu' - c zz') at sampled tokens, exactly,
     by the secular equation; sigma_min is the smallest singular value that the norm does not
-    suppress by construction, s_(H-2) for LayerNorm and s_(H-1) for RMSNorm. The median over
-    them is compared. kappa is at most max |gamma| / min |gamma|, and 1 for a constant gain. Norms with
+    suppress by construction, s_(H-2) for LayerNorm and s_(H-1) for RMSNorm. The median over them
+    is compared. kappa is at most max |gamma| / min |gamma|, and 1 for a constant gain. Norms with
     dead gains, whose kappa is infinite or nearly so, are reported by ND201.
 
     ## Thresholds

@@ -166,7 +166,9 @@ def test_sampled_tokens_are_those_of_the_seed() -> None:
 
 
 @pytest.mark.parametrize("dead", [(), (1, 4)], ids=["live", "dead gains"])
-@pytest.mark.parametrize("name", ["layer norm", "rms norm", "torch's rms norm", "group norm", "1 + w"])
+@pytest.mark.parametrize(
+    "name", ["layer norm", "rms norm", "torch's rms norm", "group norm", "1 + w"]
+)
 def test_extremes_are_those_of_all_tokens(name: str, dead: tuple[int, ...]) -> None:
     """Three tokens are sampled of 40 whose sizes lie decades apart; padding is left out."""
     torch.manual_seed(1)
