@@ -75,7 +75,8 @@ MEASURES: tuple[Measure, ...] = (
     Measure(
         "norm-jacobians",
         "jacobians",
-        "singular values of each norm's Jacobian at sampled tokens, in closed form",
+        "singular values of each norm's Jacobian in closed form: extremes over all tokens, medians "
+        "over sampled ones",
         ("norm-inputs",),
     ),
     Measure(

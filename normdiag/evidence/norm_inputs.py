@@ -17,7 +17,7 @@ class Amplification:
 
 @record
 class NormJacobian:
-    """Singular values of the Jacobian of one norm at one token, summarised over `tokens` of them.
+    """Singular values of the Jacobian of one norm at one token: extremes and medians over tokens.
 
     With s_1 >= .. >= s_H: sigma_max = s_1; sigma_min = s_(H-2) for LayerNorm and s_(H-1) for
     RMSNorm; radial = the next smaller one; kappa = sigma_max / sigma_min. live_kappa leaves one
@@ -30,9 +30,13 @@ class NormJacobian:
     kappa: MedianMax | None
     radial: MedianMax | None
     tokens: int
-    """1 for a batch norm with running statistics: diag(gain / s) is the same at every token, and
+    """Number of tokens that the largest and smallest values are over: all that are not padding.
+    1 for a batch norm with running statistics: diag(gain / s) is the same at every token, and
     no direction is left out of sigma_min."""
     live_kappa: MedianMax | None = None
+    sample: int | None = None
+    """Number of tokens that the medians are over: a sample of them. Null in older reports, whose
+    extremes are over the sample too."""
 
 
 @record

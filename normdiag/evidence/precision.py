@@ -39,6 +39,8 @@ class FormatHeadroom:
     absorbed_updates: dict[str, float]
     """Add id -> share of the non-zero elements of u with x + u = x. Over all tokens in the format
     of the run, over the sampled ones in others."""
+    absorbed_sample: int | None = None
+    """Number of sampled tokens that `absorbed_updates` are over; null where all are counted."""
     underflowing_epsilons: tuple[str, ...] = ()
     """Norms whose epsilon rounds to 0."""
     overflowing_gains: tuple[str, ...] = ()

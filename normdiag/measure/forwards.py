@@ -95,6 +95,7 @@ def _run_batches(
         stream="stream-adds" in names,
         norms="norm-inputs" in names,
         peaks="precision" in names,
+        jacobians="norm-jacobians" in names,
         outputs="stream-adds" in names,
     )
     statistics = SiteStatistics(SiteAccumulators(keep_tokens=settings.keep_tokens))

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from normdiag.evidence.architecture import Norm, ResidualAdd
 from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.norm_inputs import NormJacobian
 from normdiag.evidence.record import record
 from normdiag.findings import Severity
 from normdiag.number_text import format_count
@@ -111,3 +112,11 @@ def _list_places(places: Sequence[str], most: int = 4) -> str:
     if len(places) <= most:
         return _join_words(places)
     return f"{', '.join(places[:most])} and {len(places) - most} more"
+
+
+def describe_sample(jacobian: NormJacobian | None) -> str:
+    """What its medians are over: "16 sampled tokens", "tokens" where their number is not known."""
+    if jacobian is None or jacobian.sample is None:
+        return "tokens"
+    is_whole = jacobian.sample == jacobian.tokens
+    return format_count(jacobian.sample, "token" if is_whole else "sampled token")

@@ -22,6 +22,7 @@ def of_jacobian(x: Array, kind: str, eps: float, gain: Array) -> Numbers:
     values = np.stack([_spectrum(token, kind, eps, gain) for token in x])
     last = x.shape[-1] - (1 if kind == "layernorm" else 0)  # values beyond are 0 by centring
     high, low = values[:, 0], values[:, last - 2]
+    dead = int((np.abs(gain) <= 2**-23 * np.abs(gain).max()).sum())
     radial = _radial(x, kind, eps, gain)
     seen = radial > DIGITS * high
     np.testing.assert_allclose(values[seen, last - 1], radial[seen], rtol=1e-4)
@@ -31,6 +32,8 @@ def of_jacobian(x: Array, kind: str, eps: float, gain: Array) -> Numbers:
         "kappa": median_max(high / low),
         "radial": median_max(radial),
         "tokens": len(x),
+        "sample": len(x),
+        "live_kappa": median_max(high / values[:, last - 2 - dead]),
     }
 
 

@@ -47,6 +47,15 @@ def test_a_row_says_where_it_is_tightest_and_how_much_is_swallowed() -> None:
     assert "float16 - - 0 -" in section_text(headroom=None, headroom_site=None, absorbed_updates={})
 
 
+def test_the_sample_of_absorbed_updates_is_stated() -> None:
+    over = "median and largest over the adds, over 8 sampled tokens"
+    assert over.removesuffix(", over 8 sampled tokens") in section_text()
+    assert over not in section_text()
+    assert f"{over}." in section_text(absorbed_sample=8)
+    both = {"float16": half(absorbed_sample=8), "bfloat16": half()}
+    assert f"{over} (bfloat16: over all tokens)." in text(Precision(formats=both))
+
+
 def test_the_remedy_is_a_power_of_two_with_its_price() -> None:
     remedy = Remedy(layer=5, factor=0.25, eps_share=MedianMax(median=0.001, max=0.0018))
     shown = section_text(remedies={"model.layers": remedy})

@@ -9,6 +9,7 @@ from tests.sentences.findings import add_values, check_places, finding_of, norm_
 from tests.sentences.report_values import adds_of, layers_of
 
 _ROWS = "(median over tokens, threshold {threshold})"
+_SAMPLE = "(median over {sample}[[ sampled]] token[[s]], threshold {threshold})"
 
 
 @claim(
@@ -145,10 +146,10 @@ def check_growth_message(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"ND501",
-    f"kappa {{kappa}} {_ROWS} at {{many}} norms, {{list_places}}; worst {{id_norm}}, "
+    f"kappa {{kappa}} {_SAMPLE} at {{many}} norms, {{list_places}}; worst {{id_norm}}, "
     f"sigma_max {{sigma}}",
 )
-@claim(r"ND501", f"kappa {{kappa}} {_ROWS} at {{id_norm}}, sigma_max {{sigma}}")
+@claim(r"ND501", f"kappa {{kappa}} {_SAMPLE} at {{id_norm}}, sigma_max {{sigma}}")
 def check_kappa_message(sentence: Sentence, report: Json) -> None:
     finding = finding_of(sentence, report)
     kappas = [each["jacobian"]["kappa"]["median"] for each in norm_values(report, finding["ids"])]
@@ -158,6 +159,7 @@ def check_kappa_message(sentence: Sentence, report: Json) -> None:
         kappa=max(kappas),
         threshold=finding["threshold"],
         sigma=values["jacobian"]["sigma_max"]["median"],
+        sample=values["jacobian"]["sample"],
     )
     if sentence.parts.get("many"):
         sentence.must_agree(many=len(finding["ids"]))
@@ -166,12 +168,13 @@ def check_kappa_message(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"ND502",
-    f"sigma_max of the norm Jacobian is {{sigma}} {_ROWS} at {{id_norm}}: m2 {{m2}}, eps {{eps}}",
+    f"sigma_max of the norm Jacobian is {{sigma}} {_SAMPLE} at {{id_norm}}: m2 {{m2}}, eps {{eps}}",
 )
 def check_amplifying_message(sentence: Sentence, report: Json) -> None:
     (values,) = norm_values(report, [sentence["id_norm"]])
     sentence.must_agree(
         sigma=values["jacobian"]["sigma_max"]["median"],
+        sample=values["jacobian"]["sample"],
         threshold=finding_of(sentence, report)["threshold"],
         m2=values["input_var"]["median"],
         eps=norm_of(report, sentence["id_norm"])["eps"],

@@ -72,7 +72,8 @@ def check_norms(heading: str, rows: list[TextRow], report: Json) -> None:
         assert row["role"] == norm["role"]
         share = None if values["eps_share"] is None else values["eps_share"]["max"]
         jacobian = values["jacobian"] or {}
-        kappa = None if jacobian.get("live_kappa") is None else jacobian["live_kappa"]["max"]
+        shown = jacobian.get("live_kappa") or jacobian.get("kappa")
+        kappa = None if shown is None else shown["max"]
         _must_agree(row["variance"], values["input_var"]["median"], row["norm"])
         _must_agree(row["eps share"], share, row["norm"])
         _must_agree(row["kappa"], kappa, row["norm"])

@@ -61,6 +61,7 @@ def run_forward(
     observer = SiteObserver(RowContext(layouts, sampling.create_sampler()), quantities)
     with torch.no_grad():
         output, graph = record_forward(model, batch, observer)
+        observer.finish_pass()
     is_output_finite = all(_is_finite(t) for _, t in iterate_tensors("", output))
     return ForwardPass(
         graph=graph,

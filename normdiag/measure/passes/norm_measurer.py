@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from normdiag.graph import Node
+from normdiag.measure.passes.jacobian_measurer import JacobianMeasurer
 from normdiag.measure.passes.learned_value_store import AFFINE_OPERATIONS
 from normdiag.measure.passes.norm_operand import NormOperand
 from normdiag.measure.passes.records import NormRecord, SiteRecords
@@ -29,6 +30,8 @@ class NormMeasurer:
     means: Mapping[Node, torch.Tensor]
     """Means per token, by their nodes: x of a norm that centres is x - mean plus mean."""
     has_statistics: bool
+    jacobians: JacobianMeasurer | None
+    """None where none are asked for."""
     _operand: NormOperand = field(default_factory=NormOperand)
     _scaled_input: torch.Tensor | None = None
     """x of the latest a x with a learned scalar a: a dynamic tanh where a tanh follows."""
@@ -51,6 +54,8 @@ class NormMeasurer:
             x = self._operand.find_input(norm, args, self.means)
             if x is not None:
                 record = self._measure_rows(norm.node, x, norm.axes, norm)
+                if self.jacobians is not None and norm.kind != "batchnorm":
+                    self.jacobians.copy_rows(record, to_rows(x, norm.axes, norm.groups))
         if record is not None:
             record.norm = norm
             self.records.norms[norm] = record

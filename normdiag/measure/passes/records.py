@@ -8,6 +8,7 @@ import torch
 
 from normdiag.graph import Node
 from normdiag.measure.statistics.add_statistics import AddTokenStatistics
+from normdiag.measure.statistics.jacobian_extremes import JacobianExtremes
 from normdiag.measure.statistics.norm_statistics import NormRowStatistics
 from normdiag.measure.statistics.rows import Tokens
 from normdiag.structure.algebraic_forms import DetectedNorm
@@ -26,6 +27,8 @@ class NormRecord:
     """Indices of the sampled rows."""
     input_rows: torch.Tensor
     output_rows: torch.Tensor | None = None
+    extremes: JacobianExtremes | None = None
+    """Over all rows that are not padding; None where they were not asked for or not solved."""
 
 
 @dataclass(slots=True)

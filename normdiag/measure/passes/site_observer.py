@@ -9,6 +9,7 @@ import torch
 
 from normdiag.graph import Node
 from normdiag.measure.passes.add_measurer import AddMeasurer
+from normdiag.measure.passes.jacobian_measurer import JacobianMeasurer
 from normdiag.measure.passes.norm_measurer import NormMeasurer
 from normdiag.measure.passes.records import SiteRecords
 from normdiag.measure.passes.row_context import RowContext
@@ -30,6 +31,8 @@ class MeasuredQuantities:
     """Statistics per row of norm inputs."""
     peaks: bool = True
     """The largest values between the sites: of products, contractions and squares."""
+    jacobians: bool = True
+    """Extreme singular values of the norms' Jacobians at every token."""
     outputs: bool = False
     """Sums of the model's outputs."""
 
@@ -60,15 +63,23 @@ class SiteObserver:
     records: SiteRecords = field(default_factory=SiteRecords)
     _norms: NormMeasurer = field(init=False)
     _adds: AddMeasurer = field(init=False)
+    _jacobians: JacobianMeasurer = field(init=False)
 
     def __post_init__(self) -> None:
         means = self.structure.learned.values
-        self._norms = NormMeasurer(self.records, self.rows, means, self.quantities.norms)
+        has_norms = self.quantities.norms
+        self._jacobians = JacobianMeasurer(means)
+        jacobians = self._jacobians if has_norms and self.quantities.jacobians else None
+        self._norms = NormMeasurer(self.records, self.rows, means, has_norms, jacobians)
         self._adds = AddMeasurer(self.records, self.rows, self.quantities.stream)
 
     def needs_operand_copy(self, op: str, args: tuple[Any, ...]) -> bool:
         """True for x of an addition in place and for x of a division by a statistic of it."""
         return overwrites_site_operand(op, args)
+
+    def finish_pass(self) -> None:
+        """Measure what waits for the operations that follow a norm."""
+        self._jacobians.finish_pass()
 
     def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         """Measure the site that `node` is, or the largest value that it computes."""

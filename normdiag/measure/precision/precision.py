@@ -94,10 +94,8 @@ def _format_headroom(
     site, headroom = _tightest_site(number_format.largest, values)
     square_site, square_headroom = _tightest_site(number_format.largest, squares)
     samples = statistics.add_samples
-    absorbed = {
-        id: _absorbed_share(number_format, add, samples[id])
-        for id, add in statistics.add_accumulators.items()
-    }
+    adds = statistics.add_accumulators
+    absorbed = {id: _absorbed_share(number_format, add, samples[id]) for id, add in adds.items()}
     return FormatHeadroom(
         largest=number_format.largest,
         headroom=headroom,
@@ -105,6 +103,7 @@ def _format_headroom(
         square_headroom=square_headroom,
         square_headroom_site=square_site,
         absorbed_updates={id: share for id, share in absorbed.items() if share is not None},
+        absorbed_sample=_smallest_sample(number_format, adds, samples),
         underflowing_epsilons=tuple(n.id for n in norms if _is_lost(n.eps, number_format)),
         overflowing_gains=tuple(
             n.id for n in norms if n.gain is not None and n.gain.max_abs > number_format.largest
@@ -132,19 +131,40 @@ def _is_lost(eps: float | None, number_format: NumberFormat) -> bool:
     return eps is not None and 0 < eps <= number_format.smallest_subnormal / 2
 
 
+def _is_counted(number_format: NumberFormat, add: AddAccumulator) -> bool:
+    """Whether the run itself added in this format, so that every token was counted."""
+    extremes = add.extremes.compute()
+    is_own_format = extremes.dtypes is not None and extremes.dtypes.out == number_format.name
+    return is_own_format and extremes.written_elements > 0
+
+
 def _absorbed_share(
     number_format: NumberFormat, add: AddAccumulator, samples: Sequence[AddSample]
 ) -> float | None:
     """From all tokens where the run itself added in this format, else from the sampled ones."""
-    extremes = add.extremes.compute()
-    is_own_format = extremes.dtypes is not None and extremes.dtypes.out == number_format.name
-    if is_own_format and extremes.written_elements:
+    if _is_counted(number_format, add):
+        extremes = add.extremes.compute()
         return extremes.absorbed_elements / extremes.written_elements
     counts = [
         count_absorbed(sample.skip_rows, sample.branch_rows, number_format) for sample in samples
     ]
     absorbed, written = (sum(column) for column in zip(*counts, strict=True))
     return absorbed / written if written else None
+
+
+def _smallest_sample(
+    number_format: NumberFormat,
+    adds: Mapping[str, AddAccumulator],
+    samples: Mapping[str, Sequence[AddSample]],
+) -> int | None:
+    """Tokens of an add that was not counted at every token; None where all were."""
+    sizes = {
+        id: sum(len(sample.rows) for sample in samples[id])
+        for id, add in adds.items()
+        if not _is_counted(number_format, add)
+    }
+    sampled = [size for id, size in sizes.items() if 0 < size < adds[id].columns["out"].count]
+    return min(sampled, default=None)
 
 
 def _find_remedies(

@@ -1,4 +1,4 @@
-"""The conditioning of one norm's Jacobian, by the closed form, on sampled tokens."""
+"""The conditioning of one norm's Jacobian: medians over sampled tokens, extremes over all."""
 
 from __future__ import annotations
 
@@ -13,51 +13,59 @@ from normdiag.evidence.norm_inputs import NormJacobian
 from normdiag.evidence.statistics import MedianMax, MedianMin
 from normdiag.graph import Node
 from normdiag.measure.passes.learned_values import LearnedValues
+from normdiag.measure.passes.token_jacobians import compute_token_jacobians
 from normdiag.measure.sites.norm_inputs import norm_denominator
 from normdiag.measure.sites.samples import NormSample
-from normdiag.measure.statistics.summaries import Numbers, median_and_max, median_and_min
+from normdiag.measure.statistics.jacobian_extremes import JacobianExtremes
 from normdiag.numerics.gain_spectrum import DEAD
-from normdiag.numerics.group_norm_jacobian import prepare_group_spectrum
-from normdiag.numerics.norm_jacobian import SingularExtremes, prepare_norm_spectrum
+from normdiag.numerics.norm_jacobian import SingularExtremes
 from normdiag.structure.algebraic_forms import DetectedNorm
 
 
 def measure_norm_jacobian(
-    norm: DetectedNorm, samples: Sequence[NormSample], learned: LearnedValues
+    norm: DetectedNorm,
+    samples: Sequence[NormSample],
+    learned: LearnedValues,
+    extremes: JacobianExtremes,
 ) -> NormJacobian | None:
-    """Singular values at the sampled tokens.
+    """Medians of the singular values over the sampled tokens, extremes over all tokens.
 
     A batch norm with running statistics is linear, with the same Jacobian at every token. None for
     norms whose Jacobian has another form (batch statistics, L2 norms with a floor, DyT).
     """
     if norm.running_var is not None and norm.eps_place == "inside":
         return _running_jacobian(norm, norm.running_var, learned)
-    if norm.kind not in ("layernorm", "rmsnorm", "groupnorm") or norm.eps_place == "outside":
-        return None
-    if not any(sample.rows.numel() for sample in samples):
-        return None
-    if norm.eps_place != "inside":
-        if _touch_floor(norm, samples, learned):
+    if norm.eps_place not in ("inside", "outside"):
+        if not any(sample.rows.numel() for sample in samples) or _touch_floor(
+            norm, samples, learned
+        ):
             return None
         norm = replace(norm, eps=0.0, eps_place="inside")  # above its floor epsilon has no effect
-    compute_extremes = _group_extremes if norm.kind == "groupnorm" else _token_extremes
-    extremes = compute_extremes(norm, samples, learned)
-    if extremes is None:
+    sampled = _sample_extremes(norm, samples, learned)
+    if sampled is None or bool(sampled.sigma_max.isnan().all()):
         return None
-    sigma_max = extremes.sigma_max.numpy()
-    if np.isnan(sigma_max).all():
-        return None
-    sigma_min = _without_nan(extremes.sigma_min)
-    kappa = _without_nan(extremes.kappa)
-    live_kappa = _without_nan(extremes.live_kappa)
-    radial = _without_nan(extremes.radial)
+    largest = JacobianExtremes()
+    largest.update(sampled)
+    sample = largest.tokens
+    largest.merge(extremes)
+
+    def add_median(values: torch.Tensor, largest: float) -> MedianMax | None:
+        present = values[~values.isnan()].numpy()
+        return MedianMax(median=float(np.median(present)), max=largest) if present.size else None
+
+    smallest = sampled.sigma_min[~sampled.sigma_min.isnan()].numpy()
+    sigma_max = add_median(sampled.sigma_max, largest.sigma_max)
+    assert sigma_max is not None
     return NormJacobian(
-        sigma_max=median_and_max(sigma_max[~np.isnan(sigma_max)]),
-        sigma_min=None if sigma_min is None else median_and_min(sigma_min),
-        kappa=None if kappa is None else median_and_max(kappa),
-        radial=None if radial is None else median_and_max(radial),
-        tokens=sum(sample.rows.numel() for sample in samples),
-        live_kappa=None if live_kappa is None else median_and_max(live_kappa),
+        sigma_max=sigma_max,
+        sigma_min=MedianMin(median=float(np.median(smallest)), min=largest.sigma_min)
+        if smallest.size
+        else None,
+        kappa=add_median(sampled.kappa, largest.kappa),
+        radial=add_median(sampled.radial, largest.radial),
+        tokens=extremes.tokens or sample,
+        live_kappa=add_median(sampled.live_kappa, largest.live_kappa),
+        sample=sample,
     )
 
 
@@ -96,53 +104,14 @@ def _running_jacobian(
         radial=None,
         tokens=1,
         live_kappa=None if live_kappa is None else MedianMax(median=live_kappa, max=live_kappa),
+        sample=1,
     )
 
 
-def _token_extremes(
+def _sample_extremes(
     norm: DetectedNorm, samples: Sequence[NormSample], learned: LearnedValues
 ) -> SingularExtremes | None:
-    rows = torch.cat([sample.input_rows for sample in samples])
-    gain = learned.gain_vector(norm)
-    features = rows.shape[-1]
-    if norm.gains and (gain is None or gain.numel() != features):
-        return None
-    # y = f z / sqrt(c m2 + eps) is y = (f / sqrt(c)) z / sqrt(m2 + eps / c)
-    outer = norm.factor / norm.variance_scale**0.5
-    if outer != 1.0:
-        gain = (torch.ones(features, dtype=torch.float64) if gain is None else gain) * outer
-    spectrum = prepare_norm_spectrum(
-        gain,
-        kind="layernorm" if norm.is_centred else "rmsnorm",
-        features=features,
-        eps=(learned.epsilon_value(norm) or 0.0) / norm.variance_scale,
-    )
-    return spectrum.singular_extremes(rows)
-
-
-def _group_extremes(
-    norm: DetectedNorm, samples: Sequence[NormSample], learned: LearnedValues
-) -> SingularExtremes | None:
-    """Each sampled row is one group of one input; how many positions it spans is the input's."""
-    gain = learned.gain_vector(norm)
-    channels = norm.source.shape[1]
-    if norm.gains and (gain is None or gain.numel() != channels):
-        return None
-    parts = []
-    for sample in samples:
-        rows = sample.input_rows
-        spectrum = prepare_group_spectrum(
-            gain,
-            channels=channels,
-            groups=norm.groups,
-            positions=rows.shape[-1] * norm.groups // channels,
-            eps=learned.epsilon_value(norm) or 0.0,
-        )
-        parts.append(spectrum.row_extremes(rows, sample.rows % norm.groups))
-    return SingularExtremes.concatenate_tokens(parts)
-
-
-def _without_nan(values: torch.Tensor) -> Numbers | None:
-    array = values.numpy()
-    array = array[~np.isnan(array)]
-    return array if array.size else None
+    """Sample by sample: the number of positions in a group is the input's."""
+    parts = [compute_token_jacobians(norm, s.input_rows, s.rows, learned) for s in samples]
+    solved = [part for part in parts if part is not None]
+    return SingularExtremes.concatenate_tokens(solved) if solved else None

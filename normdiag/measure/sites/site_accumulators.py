@@ -34,6 +34,7 @@ from normdiag.measure.sites.stream import AddAccumulator, TokenNumbers, compute_
 from normdiag.measure.sites.tokens import TokenVariances, TraceAccumulator, token_variances
 from normdiag.measure.statistics.accumulator import merge_by_id
 from normdiag.measure.statistics.earliest_pass import SequenceNumbers, pass_number
+from normdiag.measure.statistics.jacobian_extremes import JacobianExtremes
 from normdiag.structure.algebraic_forms import DetectedNorm
 
 
@@ -51,6 +52,7 @@ class SiteAccumulators:
     adds: dict[str, AddAccumulator] = field(default_factory=dict)
     norm_samples: dict[str, SampleAccumulator[NormSample]] = field(default_factory=dict)
     add_samples: dict[str, SampleAccumulator[AddSample]] = field(default_factory=dict)
+    jacobians: dict[str, JacobianExtremes] = field(default_factory=dict)
     peaks: BranchPeaks = field(default_factory=BranchPeaks)
     head_input: HeadInputAccumulator = field(default_factory=HeadInputAccumulator)
     outputs: OutputSums = field(default_factory=OutputSums)
@@ -90,6 +92,7 @@ class SiteAccumulators:
         """Add the passes of `other`."""
         merge_by_id(self.norms, other.norms)
         merge_by_id(self.adds, other.adds)
+        merge_by_id(self.jacobians, other.jacobians)
         merge_by_id(self.norm_samples, other.norm_samples)
         merge_by_id(self.add_samples, other.add_samples)
         self.peaks.merge(other.peaks)
@@ -129,7 +132,8 @@ class SiteAccumulators:
             if measured is not None:
                 measured = _add_sample_measurements(measured, norm, samples)
                 if has_jacobians:
-                    jacobian = measure_norm_jacobian(norm, samples, first.learned)
+                    extremes = self.jacobians.get(id, JacobianExtremes())
+                    jacobian = measure_norm_jacobian(norm, samples, first.learned, extremes)
                     measured = replace(measured, jacobian=jacobian)
                 norms[id] = measured
             finish_norm()
@@ -169,6 +173,8 @@ class SiteAccumulators:
             if id not in self.norms:
                 self.norms[id] = NormInputAccumulator.for_norm(record.norm, forward.learned)
             self.norms[id].update(record)
+        if record.extremes is not None:
+            self.jacobians.setdefault(id, JacobianExtremes()).merge(record.extremes)
 
     def _update_add(
         self, id: str, record: AddRecord, sequences: SequenceNumbers

@@ -30,13 +30,6 @@ _COLUMNS = (
         meaning="share of epsilon in the denominator, eps / (variance + eps) in a root, largest "
         "over tokens",
     ),
-    Column(
-        title="kappa",
-        align="right",
-        meaning="condition number of the norm's Jacobian over gains that are not 0, largest over "
-        "sampled tokens",
-    ),
-    Column(title="|gain|", align="right", meaning="smallest to largest"),
 )
 
 
@@ -53,6 +46,14 @@ class _Site:
         jacobian = self.measurement.jacobian
         kappa = None if jacobian is None else jacobian.live_kappa or jacobian.kappa
         return None if kappa is None else kappa.max
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the largest condition number is that of all tokens."""
+        jacobian = self.measurement.jacobian
+        if jacobian is None or self.norm.kind == "batchnorm":
+            return True
+        return jacobian.sample is not None and jacobian.tokens >= self.measurement.tokens
 
     @property
     def sort_key(self) -> tuple[float, float, float]:
@@ -80,11 +81,23 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         title="Norms",
         detail=f"{len(shown)} of {len(sites)}, by eps share (if at least 1%), then kappa",
     )
-    yield Table(columns=_COLUMNS, rows=tuple(map(_make_row, shown)))
+    yield Table(columns=_list_columns(sites), rows=tuple(map(_make_row, shown)))
     for line in describe_epsilons(report.architecture.norms):
         yield Sentence(text=line)
     if len(sites) > len(shown):
         yield Sentence(text=_describe_rest(sites[len(shown) :]))
+
+
+def _list_columns(sites: list[_Site]) -> tuple[Column, ...]:
+    over = "all tokens" if all(site.is_exact for site in sites) else "sampled tokens"
+    kappa = (
+        f"condition number of the norm's Jacobian over gains that are not 0, largest over {over}"
+    )
+    return (
+        *_COLUMNS,
+        Column(title="kappa", align="right", meaning=kappa),
+        Column(title="|gain|", align="right", meaning="smallest to largest"),
+    )
 
 
 def _make_row(site: _Site) -> Row:

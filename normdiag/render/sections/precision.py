@@ -30,13 +30,6 @@ _COLUMNS = (
             "a branch; below 1 it overflows"
         ),
     ),
-    Column(
-        title="absorbed",
-        align="right",
-        meaning="share of update elements with x + u = x, median and largest over the adds",
-    ),
-    Column(title="eps = 0", align="right", meaning="norms whose epsilon rounds to 0"),
-    Column(title="least headroom at"),
 )
 
 
@@ -47,11 +40,27 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         return
     yield Heading(title="Number formats")
     rows = (_make_row(name, headroom) for name, headroom in precision.formats.items())
-    yield Table(columns=_COLUMNS, rows=tuple(rows))
+    yield Table(columns=_list_columns(precision), rows=tuple(rows))
     for name in _UNSCALED:
         if name in precision.formats:
             for text in _describe_overflows(name, precision.formats[name], precision):
                 yield Sentence(text=text)
+
+
+def _list_columns(precision: Precision) -> tuple[Column, ...]:
+    absorbed = "share of update elements with x + u = x, median and largest over the adds"
+    samples = {name: each.absorbed_sample for name, each in precision.formats.items()}
+    sizes = [size for size in samples.values() if size is not None]
+    if sizes:
+        absorbed += f", over {format_count(min(sizes), 'sampled token')}"
+        counted = [name for name, size in samples.items() if size is None]
+        absorbed += f" ({', '.join(counted)}: over all tokens)" if counted else ""
+    return (
+        *_COLUMNS,
+        Column(title="absorbed", align="right", meaning=absorbed),
+        Column(title="eps = 0", align="right", meaning="norms whose epsilon rounds to 0"),
+        Column(title="least headroom at"),
+    )
 
 
 def _make_row(name: str, headroom: FormatHeadroom) -> Row:

@@ -11,6 +11,7 @@ from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
+    describe_sample,
     describe_sites,
     find_norm,
     rate_site,
@@ -37,10 +38,10 @@ class AmplifyingNorm(Rule):
 
     ## How it is measured
 
-    sigma_max of the norm's Jacobian at sampled tokens, exactly. It is about max |gamma| / s with s
-    = sqrt(m2 + eps), so at most max |gamma| / sqrt(eps). A median over tokens above the threshold
-    is a warning. A single token above it (1/s is known for all tokens) is info, and so is a norm
-    whose typical input is constant, which ND302 reports.
+    sigma_max of the norm's Jacobian, exactly. It is about max |gamma| / s with s = sqrt(m2 + eps),
+    so at most max |gamma| / sqrt(eps). A median over sampled tokens above the threshold is a
+    warning. A single token above it, of all tokens, is info, and so is a norm whose typical input
+    is constant, which ND302 reports.
 
     ## Thresholds
 
@@ -107,8 +108,9 @@ class AmplifyingNorm(Rule):
     ) -> Finding:
         worst = sites[0]
         norm = find_norm(evidence, worst)
-        m2 = evidence.measurements.norms[worst.id].input_var
-        over = "median over tokens" if severity == "warning" else "at some tokens"
+        measured = evidence.measurements.norms[worst.id]
+        m2, sample = measured.input_var, describe_sample(measured.jacobian)
+        over = f"median over {sample}" if severity == "warning" else "largest over tokens"
         size = m2.median if severity == "warning" else m2.min
         return self.finding(
             f"sigma_max of the norm Jacobian is {format_number(worst.value)} ({over}, threshold "
@@ -137,11 +139,8 @@ def _median_sigma_max(evidence: Evidence) -> Iterator[RatedSite]:
 
 
 def _largest_amplification(evidence: Evidence) -> Iterator[RatedSite]:
-    """The larger of sigma_max at the sampled tokens and rms(gamma)/s at all of them."""
+    """Over all tokens."""
     for norm in evidence.architecture.norms:
         measured = evidence.measurements.norms.get(norm.id)
         if measured and measured.jacobian:
-            gain = 1.0 if norm.gain is None else norm.gain.rms
-            yield rate_site(
-                norm, max(measured.jacobian.sigma_max.max, gain * measured.amplification.max)
-            )
+            yield rate_site(norm, measured.jacobian.sigma_max.max)

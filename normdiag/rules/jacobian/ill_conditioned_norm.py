@@ -10,6 +10,7 @@ from normdiag.number_text import format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
+    describe_sample,
     describe_sites,
     grade_sites,
     rate_site,
@@ -37,7 +38,7 @@ class IllConditionedNorm(Rule):
 
     kappa = sigma_max / sigma_min of J = diag(gamma)/s (I - uu' - c zz') at sampled tokens, exactly,
     by the secular equation; sigma_min is the smallest singular value that the norm does not
-    suppress by construction, s_(H-2) for LayerNorm and s_(H-1) for RMSNorm. The median over tokens
+    suppress by construction, s_(H-2) for LayerNorm and s_(H-1) for RMSNorm. The median over them
     is compared. kappa is at most max |gamma| / min |gamma|, and 1 for a constant gain. Norms with
     dead gains, whose kappa is infinite or nearly so, are reported by ND201.
 
@@ -105,8 +106,8 @@ class IllConditionedNorm(Rule):
         jacobian = evidence.measurements.norms[worst.id].jacobian
         largest = f", sigma_max {format_number(jacobian.sigma_max.median)}" if jacobian else ""
         return self.finding(
-            f"kappa {format_number(worst.value)} (median over tokens, threshold "
-            f"{format_setting(limit)}) "
+            f"kappa {format_number(worst.value)} (median over "
+            f"{describe_sample(jacobian)}, threshold {format_setting(limit)}) "
             f"{describe_sites(sites, 'norm')}{largest}",
             ids=site_ids(sites),
             severity=severity,

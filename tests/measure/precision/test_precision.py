@@ -210,7 +210,8 @@ class TestSwallowed:
         assert found.formats["bfloat16"].absorbed_updates[name] == pytest.approx(exact, abs=1e-12)
         picked = assembly.add_samples[name][0].rows
         sampled = lost_by_torch(x[0, picked], u[0, picked], torch.float16)
-        assert len(picked) == 8
+        assert len(picked) == found.formats["float16"].absorbed_sample == 8
+        assert found.formats["bfloat16"].absorbed_sample is None
         assert found.formats["float16"].absorbed_updates[name] == pytest.approx(sampled, abs=1e-12)
 
 

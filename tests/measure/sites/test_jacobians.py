@@ -165,6 +165,85 @@ def test_sampled_tokens_are_those_of_the_seed() -> None:
     assert sample.rows.numel() == 4
 
 
+@pytest.mark.parametrize("dead", [(), (1, 4)], ids=["live", "dead gains"])
+@pytest.mark.parametrize(
+    "name", ["layer norm", "rms norm", "torch's rms norm", "group norm", "1 + w"]
+)
+def test_extremes_are_those_of_all_tokens(name: str, dead: tuple[int, ...]) -> None:
+    """Three tokens are sampled of 40 whose sizes lie decades apart; padding is left out."""
+    torch.manual_seed(1)
+    module = spread_parameters(KINDS[name].make()).double()
+    weight = next(p for p in module.parameters() if p.dim())
+    is_group = isinstance(module, nn.GroupNorm)
+    with torch.no_grad():
+        weight[list(dead)] = -1.0 if name == "1 + w" else 0.0
+    shape = (8, *KINDS[name].shape[1:]) if is_group else (4, 10, weight.numel())
+    x = torch.randn(shape, dtype=torch.float64)
+    x *= torch.logspace(-1, 1, x[..., :1].numel(), dtype=torch.float64).view(x[..., :1].shape)
+    dense = (
+        group_singular_values(module, x, module.num_groups)
+        if is_group
+        else token_singular_values(module, x, 1)
+    )
+    statistics = accumulate_forward(module, x, tokens=3)
+    (measured,) = statistics.compute(("norm-jacobians",)).norms.values()
+    jacobian, removed = measured.jacobian, 1 if "rms" in name or name == "1 + w" else 2
+    assert jacobian is not None and jacobian.kappa is not None and jacobian.live_kappa is not None
+    assert jacobian.sigma_min is not None and jacobian.radial is not None
+    assert (jacobian.tokens, jacobian.sample) == (len(dense), 3)
+    _, sample = only_norm(statistics)
+    largest = [s[0] for s in dense]
+    np.testing.assert_allclose(jacobian.sigma_max.max, max(largest), rtol=1e-6)
+    median = np.median([largest[i] for i in sample.rows.tolist()])
+    np.testing.assert_allclose(jacobian.sigma_max.median, median, rtol=1e-6)
+    assert jacobian.sigma_max.max > 1.01 * max(largest[i] for i in sample.rows.tolist())
+    smallest, radial = min(s[-1 - removed] for s in dense), max(s[-removed] for s in dense)
+    np.testing.assert_allclose(jacobian.sigma_min.min, smallest, rtol=1e-6, atol=1e-12)
+    np.testing.assert_allclose(jacobian.radial.max, radial, rtol=1e-4, atol=1e-12)
+    if not dead:
+        np.testing.assert_allclose(
+            jacobian.kappa.max, max(s[0] / s[-1 - removed] for s in dense), rtol=1e-6
+        )
+    elif not is_group:
+        kappas = [s[0] / s[-1 - removed - len(dead)] for s in dense]
+        np.testing.assert_allclose(jacobian.live_kappa.max, max(kappas), rtol=1e-6)
+
+
+class _InPlace(nn.Module):
+    """The input of each norm is overwritten before the next norm runs, and rows are padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(6), nn.RMSNorm(6, eps=1e-6)
+
+    def forward(self, inputs_embeds, attention_mask=None):
+        x = inputs_embeds.clone()
+        y = self.first(x)
+        x.zero_()
+        return self.second(y)
+
+
+def test_extremes_leave_padding_out_and_hold_the_input_as_it_was() -> None:
+    torch.manual_seed(2)
+    model = _InPlace().double()
+    spread_parameters(model)
+    x = torch.randn(2, 9, 6, dtype=torch.float64)
+    x[1, 5:] *= 1e-3
+    mask = torch.ones(2, 9, dtype=torch.long)
+    mask[1, 5:] = 0
+    statistics = accumulate_forward(model, inputs_embeds=x, attention_mask=mask, tokens=2)
+    measured = statistics.compute(("norm-jacobians",)).norms
+    tokens = x[mask.bool()]
+    for id, module, rows in (
+        ("first", model.first, tokens),
+        ("second", model.second, model.first(tokens).detach()),
+    ):
+        jacobian = measured[id].jacobian
+        assert jacobian is not None and jacobian.tokens == 14
+        values = [s[0] for s in token_singular_values(module, rows, 1)]
+        np.testing.assert_allclose(jacobian.sigma_max.max, max(values), rtol=1e-9)
+
+
 def test_two_features_are_too_few() -> None:
     """Two features leave a LayerNorm no direction but the two that it takes out."""
     torch.manual_seed(0)
