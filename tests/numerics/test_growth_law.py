@@ -65,32 +65,35 @@ def test_additive_of_24_layers(seed: int) -> None:
 @pytest.mark.parametrize(
     ("curve", "law", "adds", "noise", "least"),
     [
-        ("geometric", "geometric", 24, 0.03, 0.98),
-        ("geometric", "geometric", 24, 0.1, 0.75),
-        ("geometric", "geometric", 48, 0.1, 0.95),
-        ("shrinking", "geometric", 24, 0.03, 0.98),
-        ("additive", "additive", 12, 0.03, 0.9),
-        ("additive", "additive", 24, 0.03, 0.9),
-        ("additive", "additive", 48, 0.1, 0.6),
-        ("square root", "additive", 12, 0.03, 0.85),
-        ("square root", "additive", 48, 0.03, 0.85),
-        ("power", "power", 12, 0.03, 0.95),
-        ("slow power", "power", 24, 0.03, 0.7),
-        ("constant", "constant", 6, 0.03, 0.9),
-        ("constant", "constant", 24, 0.03, 0.9),
-        ("constant", "constant", 48, 0.1, 0.9),
+        ("geometric", "geometric", 24, 0.03, 1.0),
+        ("geometric", "geometric", 24, 0.1, 0.8),
+        ("geometric", "geometric", 48, 0.1, 0.96),
+        ("shrinking", "geometric", 24, 0.03, 1.0),
+        ("additive", "additive", 12, 0.03, 0.94),
+        ("additive", "additive", 24, 0.03, 0.92),
+        ("additive", "additive", 48, 0.1, 0.64),
+        ("square root", "additive", 12, 0.03, 0.94),
+        ("square root", "additive", 48, 0.03, 0.96),
+        ("power", "power", 12, 0.03, 1.0),
+        ("slow power", "power", 24, 0.03, 0.48),
+        ("constant", "constant", 6, 0.03, 1.0),
+        ("constant", "constant", 24, 0.03, 1.0),
+        ("constant", "constant", 48, 0.1, 1.0),
     ],
 )
 def test_how_often_the_law_is_found(
     curve: str, law: str, adds: int, noise: float, least: float
 ) -> None:
-    """Of 100 streams; and hardly ever is another law named instead."""
+    """Of 100 streams, as measured on these seeds; never is another law named instead.
+
+    The power law with a small exponent has the additive law near it and asks a larger lead.
+    """
     found = verdicts(curve, adds, noise)
     assert rate_of(found, law) >= least
-    assert rate_of(found, law) + rate_of(found, "undecided") >= 0.95
+    assert rate_of(found, law) + rate_of(found, "undecided") == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize(("adds", "noise", "least"), [(24, 0.03, 0.98), (36, 0.03, 1.0)])
+@pytest.mark.parametrize(("adds", "noise", "least"), [(24, 0.03, 1.0), (36, 0.03, 1.0)])
 def test_how_often_the_best_fit_is_geometric(adds: int, noise: float, least: float) -> None:
     """The bare AICc choice, without margin: .90 and 1.00 in the literature check."""
     best = [f.fits[0].law for f in verdicts("geometric", adds, noise)]
@@ -204,7 +207,7 @@ def simulate(change: str, seed: int) -> list[tuple[str, int, GrowthLaw]]:
     return verdicts
 
 
-@pytest.mark.parametrize(("change", "right"), [("", 0.9), ("start", 0.75), ("leap", 0.85)])
+@pytest.mark.parametrize(("change", "right"), [("", 0.98), ("start", 0.83), ("leap", 0.96)])
 def test_laws_of_stacks_whose_writes_scatter(change: str, right: float) -> None:
     """Hardly ever a wrong law; with 24 adds and more mostly the right one."""
     stacks = [stack for seed in range(20) for stack in simulate(change, seed)]

@@ -196,14 +196,20 @@ class Case:
             "init_note": None,
         }
 
+    def growth_norms(self, stack: str) -> Array:
+        """Mean norm after each add, the first token of each sequence left out."""
+        sums = [self.tokens(add.out, add.mask) for add in self.adds if add.stack == stack]
+        return np.array([np.linalg.norm(y.values[~y.leads], axis=-1).mean() for y in sums])
+
     def _law(self, stack: str) -> Numbers:
         adds = [add for add in self.adds if add.stack == stack]
-        sums = [self.tokens(add.out, add.mask) for add in adds]
-        norms = [np.linalg.norm(y.values[~y.leads], axis=-1) for y in sums]
-        ends = (self.tokens(adds[0].skip, adds[0].mask), sums[-1])
+        ends = (
+            self.tokens(adds[0].skip, adds[0].mask),
+            self.tokens(adds[-1].out, adds[-1].mask),
+        )
         squares = [np.square(np.linalg.norm(end.values, axis=-1)).mean() for end in ends]
-        means = np.array([n.mean() for n in norms])
-        return growth.law_of(means, [add.id for add in adds], np.array(squares))
+        ids = [add.id for add in adds]
+        return growth.law_of(self.growth_norms(stack), ids, np.array(squares))
 
     def at_initialisation(self) -> Case:
         """The same with newly drawn weights, on the first sequence."""

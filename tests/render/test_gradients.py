@@ -67,6 +67,17 @@ def test_a_gradient_that_shrinks_on_its_way_back() -> None:
     )
 
 
+def test_a_leap_is_named_instead_of_a_factor_per_layer() -> None:
+    """One step of 1000 in a flat gradient: the fit's error is of the size of its factor."""
+    ids = [add.id for add in llama(3).architecture.residual_adds]
+    stream = {id: 1000.0 if place < 3 else 1.0 for place, id in enumerate(ids)}
+    trend = GradientTrend(rate=0.05, rate_error=0.03, total=0.001)
+    text = section_text(flowing(stream=stream, trends={STACK: trend}))
+    assert "log-linear" not in text
+    step = "no one factor per layer; largest step from output to input: 1,000× "
+    assert f"{step}from {ids[3]} to {ids[2]}." in text
+
+
 def test_every_add_is_shown_where_all_rows_are_wanted() -> None:
     report = flowing()
     last = report.architecture.residual_adds[-1].id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -94,6 +95,27 @@ def check_gradient_trend(sentence: Sentence, report: Json) -> None:
     )
     assert trend["rate"] == pytest.approx(math.exp(slope * per_layer), rel=1e-6)
     assert trend["total"] == pytest.approx(math.exp(slope * (len(ids) - 1)), rel=1e-6)
+
+
+@claim(
+    r"Gradients",
+    "no one factor per layer; largest step from output to input: {factor} from {id_after} to "
+    "{id_before}",
+)
+def check_gradient_step(sentence: Sentence, report: Json) -> None:
+    gradients = report["measurements"]["gradients"]
+    stream = gradients["stream"]
+    before, after = sentence["id_before"], sentence["id_after"]
+    sentence.must_agree(factor=stream[before] / stream[after])
+    stack = next(
+        s["id"] for s in report["architecture"]["stacks"] if before in adds_of(report, s["id"])
+    )
+    ids = [id for id in adds_of(report, stack) if id in stream]
+    steps = [abs(math.log(stream[a] / stream[b])) for a, b in pairwise(ids)]
+    assert ids.index(after) == ids.index(before) + 1
+    assert steps[ids.index(before)] == max(steps)
+    trend = gradients["trends"][stack]
+    assert trend["rate_error"] >= 0.25 * trend["rate"]
 
 
 @claim(

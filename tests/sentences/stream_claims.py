@@ -182,6 +182,7 @@ def check_growth(sentence: Sentence, report: Json) -> None:
     sentence.must_agree(total=growth["total"])
     is_normed = placement_of(report, stack) in ("post", "deepnorm")
     assert sentence.holds("id_sums") == is_normed
+    assert not (is_normed and sentence.holds("over"))
     if sentence.holds("over"):
         sentence.must_agree(over=growth["total"] / growth["init_total"])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.gradients import Clipping, Gradients, GradientTrend
@@ -34,6 +35,9 @@ from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
 
 _SHOWN = 6
+_LARGEST_ERROR = 0.25
+"""A factor per layer with a larger relative standard error describes no depth: two of them make
+half of it."""
 _ADD_COLUMNS = (
     Column(title="add"),
     Column(title="||dL/dy||", align="right"),
@@ -93,7 +97,10 @@ def _describe_stack(
     if last and math.isfinite(first / last):
         text += f"; first / last: {format_number(first / last)}"
     trend = gradients.trends.get(stack.id)
-    yield Sentence(text=text + (f"; {_describe_trend(trend)}." if trend is not None else "."))
+    if trend is not None:
+        is_one_factor = (trend.rate_error or 0.0) < _LARGEST_ERROR * trend.rate
+        text += f"; {_describe_trend(trend) if is_one_factor else _describe_step(adds, gradients)}"
+    yield Sentence(text=f"{text}.")
     if all_rows:
         rows = (
             Row(
@@ -106,6 +113,21 @@ def _describe_stack(
             for add in adds
         )
         yield Table(columns=_ADD_COLUMNS, rows=tuple(rows))
+
+
+def _describe_step(adds: list[ResidualAdd], gradients: Gradients) -> str:
+    """Where the gradient changes most between two neighbouring adds, and by which factor."""
+    stream = gradients.stream
+    steps = [
+        (stream[before.id] / stream[after.id], before.id, after.id)
+        for before, after in pairwise(adds)
+        if min(stream[before.id], stream[after.id]) > 0
+    ]
+    factor, before, after = max(steps, key=lambda step: abs(math.log(step[0])))
+    return (
+        f"no one factor per layer; largest step from output to input: {format_factor(factor)} "
+        f"from {shorten_text(after)} to {shorten_text(before)}"
+    )
 
 
 def _describe_trend(trend: GradientTrend) -> str:

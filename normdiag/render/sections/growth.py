@@ -35,7 +35,8 @@ def describe_growth(growth: Growth, placement: str = "pre") -> str:
             else ")"
         )
     ]
-    if growth.total_over_init is not None:
+    if growth.total_over_init is not None and not is_normed:
+        # a norm behind every sum takes its size away: layers receive no growth to be compared
         parts[0] += f", {format_factor(growth.total_over_init)} that at initialisation"
     if growth.start is not None:
         behind = "" if growth.total_after_start is None else format_factor(growth.total_after_start)

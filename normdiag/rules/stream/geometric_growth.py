@@ -50,8 +50,9 @@ class GeometricGrowth(Rule):
 
     Per add, ||y|| as the mean over tokens, position 0 left out (attention sinks live there). Laws
     are fitted to it: additive variance sqrt(1 + b l), geometric g^l, power and bounded; one is
-    named where it describes every add and leads the others by the corrected Akaike criterion. A
-    leap, one add that changes the norm by far more than those around it, is no part of a law. The
+    named where it describes every add and leads the others by the corrected Akaike criterion
+    ([how often rightly](../growth-laws.md)). A leap, one add that changes the norm by far more than
+    those around it, is no part of a law. The
     finding needs the geometric law, a factor above the threshold by twice its standard error, and
     a total, last add / first add apart from leaps, above the other threshold, in the mean and in
     the median over tokens, since a few massive activations (ND304) are not growth of the stream.
