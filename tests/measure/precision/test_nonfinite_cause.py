@@ -15,14 +15,15 @@ X = torch.tensor([[[4.0, 2.0, 1.0, 3.0], [0.0, 0.0, 0.0, 0.0], [-1.0, 2.0, 300.0
 
 
 class Apply(nn.Module):
-    """y = LayerNorm(function(x)) of the inputs, between nothing else."""
+    """y = LayerNorm(function(w x)) with w = 1: a value of a model, not of its mask."""
 
     def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
         super().__init__()
         self.function, self.ln = function, nn.LayerNorm(4)
+        self.weight = nn.Parameter(torch.ones(4))
 
     def forward(self, x):
-        return self.ln(self.function(x).to(self.ln.weight.dtype))
+        return self.ln(self.function(x * self.weight).to(self.ln.weight.dtype))
 
 
 def find_origin(function: Callable[[torch.Tensor], torch.Tensor], x: torch.Tensor = X):
