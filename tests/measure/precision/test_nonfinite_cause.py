@@ -77,13 +77,6 @@ def test_a_float16_overflow_gives_the_exact_result(function, exact: float, eleme
     assert origin.dtype == "float16"
 
 
-def test_a_cast_beyond_float8_is_an_overflow_of_float8() -> None:
-    origin = find_origin(lambda x: (x * 2).to(torch.float8_e4m3fn).float())
-    assert origin.cause is not None
-    assert (origin.cause.kind, origin.exact_max) == ("overflow", 600.0)
-    assert origin.dtype == "float8_e4m3fn"
-
-
 def test_a_stored_infinity_needs_no_other_cause() -> None:
     model = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4), nn.LayerNorm(4))
     with torch.no_grad():
