@@ -104,7 +104,8 @@ def _describe_cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str
     cause = first.cause
     norm = next((norm for norm in evidence.architecture.norms if norm.id == first.site), None)
     broken = [operand.name for operand in first.operands if operand.nonfinite]
-    if norm is not None and norm.eps == 0 and not broken:
+    is_zero = cause is None or cause.kind in _ZERO_DIVISIONS
+    if norm is not None and norm.eps == 0 and is_zero and not broken:
         return ": the norm's epsilon is 0 and a row is constant", "set epsilon to 1e-5 or 1e-6"
     if cause is not None:
         why, advice = _CAUSES[cause.kind]
@@ -114,6 +115,7 @@ def _describe_cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str
     return "", "inspect that source line with these operands"
 
 
+_ZERO_DIVISIONS = frozenset({"zero-by-zero", "division-by-zero", "division-by-zero-root"})
 _BOUND_DIVISOR = "bound the divisor from below: add an epsilon, or clamp it"
 _BOUND_ARGUMENT = "find what made the value negative, or clamp it before this operation"
 

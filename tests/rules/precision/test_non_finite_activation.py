@@ -106,3 +106,11 @@ def test_a_cause_without_overflow_is_named_with_its_elements(kind, says, advises
     cause = NonFiniteCause(kind=kind, elements=3)
     finding = one(first(X, kind="nan", site=None, cause=cause), "ND705")
     assert f"{says} (3 elements)" in finding.message and advises in finding.advice
+
+
+def test_an_epsilon_of_zero_is_not_blamed_for_another_cause() -> None:
+    cause = NonFiniteCause(kind="negative-root", elements=2)
+    site = {"site": "layers.0.norm", "kind": "nan", "cause": cause}
+    finding = one(first(X, eps=0.0, **site), "ND705")
+    assert "root of a negative value is taken (2 elements)" in finding.message
+    assert "epsilon" not in finding.message + finding.advice
