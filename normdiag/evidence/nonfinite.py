@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from normdiag.evidence.record import record
+
+NonFiniteKind = Literal[
+    "overflow",
+    "partial-sum-overflow",
+    "zero-by-zero",
+    "division-by-zero",
+    "division-by-zero-root",
+    "infinity-by-infinity",
+    "negative-root",
+    "negative-logarithm",
+    "logarithm-of-zero",
+    "zero-times-infinity",
+    "infinite-difference",
+    "masked-row",
+]
 
 
 @record
@@ -13,6 +30,15 @@ class Operand:
     min: float | None
     max: float | None
     nonfinite: int
+
+
+@record
+class NonFiniteCause:
+    """Why the result is not finite, as the operands at its elements show."""
+
+    kind: NonFiniteKind
+    elements: int
+    """Number of elements of the result that are not finite for this reason."""
 
 
 @record
@@ -38,6 +64,11 @@ class FirstNonFinite:
     count: int
     operands: tuple[Operand, ...]
     exact_max: float | None
-    """The largest magnitude of the result in float64, for additions."""
+    """The largest finite magnitude of the result in float64, among the elements that are not
+    finite; null where the operation is not repeated in float64."""
     in_float32: StreamMaximum | None = None
     """For small half-precision models whose float32 copy stays finite."""
+    dtype: str | None = None
+    """Number format of the result."""
+    cause: NonFiniteCause | None = None
+    """Null where the operands do not show one."""

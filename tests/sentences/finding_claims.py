@@ -53,6 +53,32 @@ def check_replay_message(sentence: Sentence, report: Json) -> None:
 
 
 @claim(
+    r"ND002",
+    "[[the sum of squares at {id_sum} reaches {sum}, above {largest}, the largest float16]]"
+    "[[the mean square at {id_mean} is {mean} and becomes {computed} in float16, whose smallest "
+    "step is {step}]]; {many} norm[[s]] with this statistic in float16, {list_places}: replayed so "
+    "the relative error at {id_site} is {half}, replayed in float64 it is {error} "
+    "(threshold {threshold})",
+)
+def check_half_statistic(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    replay = report["measurements"]["replay"][sentence["id_site"]]
+    statistic = replay["half_statistic"]
+    sentence.must_agree(
+        many=len(finding["ids"]),
+        half=statistic["max_rel_error"],
+        error=replay["max_rel_error"],
+        threshold=finding["threshold"],
+    )
+    if sentence.holds("sum"):
+        sentence.must_agree(sum=statistic["value"], largest=65504)
+        assert statistic["value"] > 65504
+    else:
+        sentence.must_agree(mean=statistic["value"], computed=statistic["computed"], step=2.0**-24)
+    assert statistic["max_rel_error"] <= finding["threshold"] < replay["max_rel_error"]
+
+
+@claim(
     r"ND101",
     "{id_stack} is post-norm, {list_drawing}, with {layers} layers (threshold {threshold})",
 )

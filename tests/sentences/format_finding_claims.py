@@ -134,6 +134,10 @@ def check_origin_message(sentence: Sentence, report: Json) -> None:
     assert first["operation"] == sentence["id_operation"]
     sentence.must_agree(many=first["count"])
     operands = {each["name"]: each for each in first["operands"]}
+    why = sentence["list_operands"].rpartition(": ")[2]
+    if "element" in why:
+        assert int(re.findall(r"\((\d+) elements?\)$", why)[0]) == first["cause"]["elements"]
+        assert first["cause"]["elements"] <= first["count"]
     shown = re.findall(
         rf"(\S+) in \[({NUMBER}), ({NUMBER})\](?:, (\d+) not finite)?", sentence["list_operands"]
     )

@@ -18,6 +18,11 @@ from normdiag.inputs.batch import Batch
 from normdiag.inputs.tensors import iterate_input_tensors
 from normdiag.measure.passes.learned_values import is_learned
 from normdiag.measure.passes.recorded_forward import record_forward
+from normdiag.measure.precision.nonfinite_cause import (
+    EXPLAINED_OPERATIONS,
+    Explanation,
+    explain_nonfinite,
+)
 from normdiag.structure.aten_operations import MASKING
 from normdiag.structure.build_architecture import SiteMap
 from normdiag.structure.residual_adds import DetectedAdd
@@ -41,7 +46,7 @@ class _NonFiniteResult:
     kind: str
     count: int
     operands: tuple[Operand, ...]
-    exact_max: float | None
+    why: Explanation
     line: str | None
 
 
@@ -53,7 +58,7 @@ class _NonFiniteObserver:
 
     def needs_operand_copy(self, op: str, args: tuple[Any, ...]) -> bool:
         """True for the operations whose operands are reported."""
-        return op in ("add", "sub", "mul", "div")
+        return op in EXPLAINED_OPERATIONS
 
     def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         """Note `node` where it is the origin of an infinity or a NaN."""
@@ -81,7 +86,7 @@ class _NonFiniteObserver:
                 kind="nan" if has_nan else "inf",
                 count=int(output.numel() - output.isfinite().sum()),
                 operands=tuple(_describe_operand(_describe_node(n), a) for n, a in operands),
-                exact_max=_exact_sum_size(node, operands),
+                why=explain_nonfinite(node, args, output),
                 line=source_line(),
             )
         )
@@ -112,14 +117,6 @@ def _describe_operand(name: str, tensor: torch.Tensor) -> Operand:
 
 def _describe_node(node: Node) -> str:
     return node.name or f"{node.frame.path or 'model'}/{node.op}"
-
-
-def _exact_sum_size(node: Node, operands: list[tuple[Node, torch.Tensor]]) -> float | None:
-    if node.op not in ("add", "sub") or len(operands) != 2:
-        return None
-    a, b = (t.detach().double() for _, t in operands)
-    total = a + b if node.op == "add" else a - b
-    return float(total.abs().max())
 
 
 def locate_first_nonfinite(model: nn.Module, batch: Batch, sites: SiteMap) -> FirstNonFinite | None:
@@ -206,5 +203,7 @@ def _describe_origin(result: _NonFiniteResult, sites: SiteMap) -> FirstNonFinite
         kind=result.kind,
         count=result.count,
         operands=result.operands,
-        exact_max=result.exact_max,
+        exact_max=result.why.exact_max,
+        dtype=node.dtype,
+        cause=result.why.cause,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
@@ -11,6 +11,13 @@ from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.sites.norm_inputs import Denominator, norm_denominator
 from normdiag.measure.sites.samples import AddSample, NormSample
 from normdiag.structure.algebraic_forms import DetectedNorm
+
+MeanSquare = Callable[[torch.Tensor], torch.Tensor]
+
+
+def average_squares(x: torch.Tensor) -> torch.Tensor:
+    """m2 = mean(x^2) of each row (rows, features), as (rows, 1)."""
+    return x.square().mean(-1, keepdim=True)
 
 
 def replay_norm(
@@ -32,14 +39,17 @@ def apply_norm(
     rows: torch.Tensor,
     learned: LearnedValues,
     which: torch.Tensor | None = None,
+    mean_square: MeanSquare = average_squares,
 ) -> torch.Tensor | None:
     """Compute the norm as detected, on rows of its input, in float64; None where it cannot be.
+
+    `mean_square` computes m2 of each row; of centred rows where the norm centres.
 
     `which`: the numbers of the rows among all rows of the input. Without them the rows are tokens
     of a stream, whatever the norm takes its statistics over.
     """
     x = rows.detach().double().cpu()
-    y = _normalise_rows(norm, x, learned, which)
+    y = _normalise_rows(norm, x, learned, which, mean_square)
     for parts, combine in ((norm.gains, torch.mul), (norm.biases, torch.add)):
         if y is None or not parts:
             continue
@@ -49,7 +59,11 @@ def apply_norm(
 
 
 def _normalise_rows(
-    norm: DetectedNorm, x: torch.Tensor, learned: LearnedValues, which: torch.Tensor | None
+    norm: DetectedNorm,
+    x: torch.Tensor,
+    learned: LearnedValues,
+    which: torch.Tensor | None,
+    mean_square: MeanSquare,
 ) -> torch.Tensor | None:
     """Before gain and bias."""
     if norm.alpha is not None:
@@ -69,7 +83,7 @@ def _normalise_rows(
         return None
     if norm.is_centred:
         x = x - x.mean(-1, keepdim=True)
-    return norm.factor * x / _row_denominator(divisor, x.square().mean(-1, keepdim=True))
+    return norm.factor * x / _row_denominator(divisor, mean_square(x))
 
 
 def _row_denominator(divisor: Denominator, m2: torch.Tensor) -> torch.Tensor:

@@ -16,6 +16,7 @@ from normdiag.measure.sites.branch_peaks import BranchPeaks
 from normdiag.measure.sites.channel_share import channel_share
 from normdiag.measure.sites.closure import measure_closure
 from normdiag.measure.sites.growth import fit_growth
+from normdiag.measure.sites.half_replay import replay_half_norm
 from normdiag.measure.sites.head_input import HeadInputAccumulator
 from normdiag.measure.sites.jacobians import measure_norm_jacobian
 from normdiag.measure.sites.near_norms import measure_near_norm
@@ -127,7 +128,8 @@ class SiteAccumulators:
                 continue
             replayed = replay_norm(norm, samples, first.learned)
             if replayed is not None:
-                replay[id] = replayed
+                half = replay_half_norm(norm, samples, first.learned)
+                replay[id] = replace(replayed, half_statistic=half)
             measured = self.norms[id].compute() if id in self.norms else None
             if measured is not None:
                 measured = _add_sample_measurements(measured, norm, samples)

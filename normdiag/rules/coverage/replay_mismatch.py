@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from normdiag.evidence.architecture import Norm, ResidualAdd
 from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.findings import Finding
 from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
@@ -14,6 +15,7 @@ from normdiag.rules.site import RatedSite, describe_places, rate_site, site_ids,
 from normdiag.rules.thresholds import Limits, Threshold
 
 LOOSEST = "bfloat16"
+HALF = NUMBER_FORMATS["float16"]
 
 
 class ReplayMismatch(Rule):
@@ -34,9 +36,11 @@ class ReplayMismatch(Rule):
     ## How it is measured
 
     Each norm is recomputed in float64 from its operands, each add from its own, and compared with
-    the recorded value: max |recomputed - recorded| / max |recorded|. Closure applies the same test
-    to each layer: its input plus the writes of its adds, through the detected norms and scales,
-    against its output.
+    the recorded value: max |recomputed - recorded| / max |recorded|. A norm written out in float16
+    whose sum of squares passes 65504, or whose mean square is below 6.1e-5, is recomputed once more
+    with that statistic rounded to float16; where this agrees, arithmetic is the cause. Closure
+    applies the same test to each layer: its input plus the writes of its adds, through the detected
+    norms and scales, against its output.
 
     ## Thresholds
 
@@ -50,7 +54,8 @@ class ReplayMismatch(Rule):
 
     ## How to fix
 
-    Do not rely on the measurements of the reported sites. Run the model without fused kernels,
+    A float16 statistic: compute it in float32. Otherwise do not rely on the measurements of the
+    reported sites. Run the model without fused kernels,
     compilation, and hooks of other tools; if the mismatch persists, report it with the source line.
 
     ## When it is wrong
@@ -104,17 +109,19 @@ class ReplayMismatch(Rule):
     silent_on = "sample_models/hidden_write.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """Two findings at most: of the sites, of the stacks."""
+        """One finding for the sites, one for each cause in float16, one for each stack."""
         limit = limits[_threshold_name(evidence.subject.dtype)]
         broken = sort_worst_first(
             each for each in _replay_errors(evidence) if _is_above(evidence, each, limit)
         )
-        if broken:
-            yield self._finding(
-                f"replay differs at {format_count(len(broken), 'site')}",
-                broken,
-                limit,
-            )
+        arithmetic = _group_by_arithmetic(evidence, broken, limit)
+        for kind, sites in arithmetic.items():
+            if kind is None:
+                yield self._finding(
+                    f"replay differs at {format_count(len(sites), 'site')}", sites, limit
+                )
+            else:
+                yield self._arithmetic_finding(evidence, sites, limit)
         closures = evidence.measurements.closure.items()
         open_ = sort_worst_first(
             each
@@ -130,6 +137,36 @@ class ReplayMismatch(Rule):
             place = "" if layer is None else f", largest in layer {layer}"
             yield self._finding(f"x_in + Σ u differs from x_out{place}", (each,), limit)
 
+    def _arithmetic_finding(
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], limit: float
+    ) -> Finding:
+        worst = sites[0]
+        half = evidence.measurements.replay[worst.id].half_statistic
+        assert half is not None
+        if half.computed is None:
+            what = (
+                f"the sum of squares at {worst.id} reaches {format_number(half.value)}, above "
+                f"{format_setting(HALF.largest)}, the largest float16"
+            )
+        else:
+            what = (
+                f"the mean square at {worst.id} is {format_number(half.value)} and becomes "
+                f"{format_number(half.computed)} in float16, whose smallest step is "
+                f"{format_number(HALF.smallest_subnormal)}"
+            )
+        return self.finding(
+            f"{what}; {format_count(len(sites), 'norm')} with this statistic in float16, "
+            f"{describe_places(sites)}: replayed so the relative error at {worst.id} is "
+            f"{format_number(half.max_rel_error)}, replayed in float64 it is "
+            f"{format_number(worst.value)} (threshold {format_setting(limit)})",
+            ids=site_ids(sites),
+            severity="warning",
+            confidence="high",
+            measured=(worst.value, limit),
+            advice="compute the statistic in float32: cast before the square, or use PyTorch's "
+            "fused norm",
+        )
+
     def _finding(self, what: str, sites: tuple[RatedSite, ...], limit: float) -> Finding:
         worst = sites[0]
         return self.finding(
@@ -143,6 +180,18 @@ class ReplayMismatch(Rule):
             advice="do not rely on other measurements of these sites; look for a fused kernel, a "
             "hook, or a write that bypasses PyTorch's dispatcher",
         )
+
+
+def _group_by_arithmetic(
+    evidence: Evidence, sites: tuple[RatedSite, ...], limit: float
+) -> dict[str | None, tuple[RatedSite, ...]]:
+    """The sites by the float16 statistic that reproduces the model's output; None without one."""
+    groups: dict[str | None, tuple[RatedSite, ...]] = {}
+    for site in sites:
+        half = evidence.measurements.replay[site.id].half_statistic
+        kind = half.kind if half is not None and half.max_rel_error <= limit else None
+        groups[kind] = (*groups.get(kind, ()), site)
+    return groups
 
 
 def _threshold_name(dtype: str | None) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.evidence.nonfinite import FirstNonFinite, Operand
+from normdiag.evidence.nonfinite import FirstNonFinite, NonFiniteKind, Operand
 from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.findings import Finding
 from normdiag.number_text import format_count, format_factor, format_number, format_setting
@@ -42,8 +42,10 @@ class NonFiniteActivation(Rule):
 
     ## How to fix
 
-    An overflowing add: run in bfloat16, or scale the stream down (a pre-norm model is nearly
-    unchanged when embeddings and all that branches write are divided by the same power of two).
+    An overflowing product of q and k: scale q before the product. A division by 0: bound the
+    divisor. An overflowing add: run in bfloat16, or scale the stream down (a pre-norm model is
+    nearly unchanged when embeddings and all that branches write are divided by the same power of
+    two).
     A norm with epsilon 0: set it. A parameter that is not finite: see ND203, nothing else matters.
 
     ## When it is wrong
@@ -81,33 +83,93 @@ class NonFiniteActivation(Rule):
             ids=(where,),
             severity="error",
             confidence="high",
-            measured=(first.exact_max, _largest_finite(evidence) if first.exact_max else None),
+            measured=(
+                first.exact_max,
+                _largest_finite(evidence, first) if first.exact_max else None,
+            ),
             advice=advice + more,
         )
 
 
 def _describe_cause(evidence: Evidence, first: FirstNonFinite) -> tuple[str, str]:
     """The cause and the advice. A cause is named only where the numbers show it."""
+    largest = _largest_finite(evidence, first)
+    if largest is not None and first.exact_max is not None and first.exact_max > largest:
+        return (
+            f": the exact result is {format_number(first.exact_max)}, above "
+            f"{format_setting(largest)}, the largest {_result_format(evidence, first)}"
+            f"{_describe_float32_run(first, largest)}",
+            _advise_on_overflow(first),
+        )
+    cause = first.cause
+    norm = next((norm for norm in evidence.architecture.norms if norm.id == first.site), None)
     broken = [operand.name for operand in first.operands if operand.nonfinite]
+    is_zero = cause is None or cause.kind in _ZERO_DIVISIONS
+    if norm is not None and norm.eps == 0 and is_zero and not broken:
+        return ": the norm's epsilon is 0 and a row is constant", "set epsilon to 1e-5 or 1e-6"
+    if cause is not None:
+        why, advice = _CAUSES[cause.kind]
+        return f": {why} ({format_count(cause.elements, 'element')})", advice
     if broken:
         return f": {', '.join(broken)} is not finite", "restore that tensor, see ND203"
-    largest = _largest_finite(evidence)
-    if first.exact_max is not None and largest is not None and first.exact_max > largest:
-        exact = format_number(first.exact_max)
-        over = f": the exact result is {exact}, above {format_setting(largest)}"
-        return (
-            f"{over}, the largest {_run_format(evidence)}{_describe_float32_run(first, largest)}",
-            ("run it in bfloat16 or float32, or scale the stream down by a power of two"),
-        )
-    norm = next((norm for norm in evidence.architecture.norms if norm.id == first.site), None)
-    if norm is not None and norm.eps == 0:
-        return ": the norm's epsilon is 0 and a row is constant", "set epsilon to 1e-5 or 1e-6"
     return "", "inspect that source line with these operands"
+
+
+_ZERO_DIVISIONS = frozenset({"zero-by-zero", "division-by-zero", "division-by-zero-root"})
+_BOUND_DIVISOR = "bound the divisor from below: add an epsilon, or clamp it"
+_BOUND_ARGUMENT = "find what made the value negative, or clamp it before this operation"
+
+_CAUSES: dict[NonFiniteKind, tuple[str, str]] = {
+    "overflow": (
+        "the exact result is beyond the format",
+        "bound or scale the operands before this operation",
+    ),
+    "partial-sum-overflow": (
+        "the exact result fits into the format, a partial sum does not",
+        "scale the operands before the sum, or accumulate it in float32",
+    ),
+    "zero-by-zero": ("0 is divided by 0", _BOUND_DIVISOR),
+    "division-by-zero": ("a value other than 0 is divided by 0", _BOUND_DIVISOR),
+    "division-by-zero-root": ("1 is divided by the square root of 0", _BOUND_DIVISOR),
+    "infinity-by-infinity": (
+        "an infinity is divided by an infinity",
+        "find where the infinities come from",
+    ),
+    "negative-root": ("the root of a negative value is taken", _BOUND_ARGUMENT),
+    "negative-logarithm": ("the logarithm of a negative value is taken", _BOUND_ARGUMENT),
+    "logarithm-of-zero": ("the logarithm of 0 is taken", "bound the argument from below"),
+    "zero-times-infinity": (
+        "0 is multiplied by an infinity",
+        "find where the infinity comes from; to mask, select with where instead of multiplying",
+    ),
+    "infinite-difference": (
+        "an infinity is subtracted from an infinity",
+        "find where the infinities come from",
+    ),
+    "masked-row": (
+        "a softmax is taken over a row of -inf alone",
+        "leave one position in each row of the mask, or mask with a large finite number",
+    ),
+}
+"""The sentence and the advice for each cause."""
+
+
+def _advise_on_overflow(first: FirstNonFinite) -> str:
+    if first.operation in ("mm", "bmm", "addmm", "baddbmm"):
+        return (
+            "scale an operand before the product (a factor that follows the product comes too "
+            "late), or form the product in bfloat16 or float32"
+        )
+    if first.operation == "_to_copy":
+        return "scale or clamp the value before the cast"
+    if first.operation in ("add", "sub"):
+        return "run it in bfloat16 or float32, or scale the stream down by a power of two"
+    return "run it in a format of wider range, or scale the operands before this operation"
 
 
 def _describe_float32_run(first: FirstNonFinite, largest: float) -> str:
     wide = first.in_float32
-    if wide is None:
+    if wide is None or wide.max_abs <= largest:  # the stream is not what overflowed
         return ""
     return (
         f"; in float32 the stream reaches {format_number(wide.max_abs)} "
@@ -122,13 +184,13 @@ def _format_range(operand: Operand) -> str:
     return f"{operand.name} in [{format_number(operand.min)}, {format_number(operand.max)}]{bad}"
 
 
-def _run_format(evidence: Evidence) -> str:
-    return (evidence.subject.dtype or "").removeprefix("torch.")
+def _result_format(evidence: Evidence, first: FirstNonFinite) -> str:
+    return first.dtype or (evidence.subject.dtype or "").removeprefix("torch.")
 
 
-def _largest_finite(evidence: Evidence) -> float | None:
+def _largest_finite(evidence: Evidence, first: FirstNonFinite) -> float | None:
     """The largest finite value; None for float64, in which the exact result is computed."""
-    number_format = NUMBER_FORMATS.get(_run_format(evidence))
+    number_format = NUMBER_FORMATS.get(_result_format(evidence, first))
     if number_format is None or number_format.name == "float64":
         return None
     return number_format.largest

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from normdiag.evidence.nonfinite import FirstNonFinite
-from normdiag.evidence.replay import Replay
+from normdiag.evidence.replay import HalfStatistic, Replay
 from normdiag.evidence.stream import Closure
 from tests.rules.builders import evidence, make_adds, norms, one, run_rule, stack
 
@@ -92,3 +92,42 @@ def test_a_nan_is_the_finding_of_another_rule_where_it_was_located(error: float)
 @pytest.mark.parametrize("error", [math.nan, math.inf])
 def test_a_nan_that_was_not_located_is_not_passed_over(error: float) -> None:
     assert len(run_rule(make_replay({"layers.3.norm": error}, error), "ND002")) == 2
+
+
+def make_half(kind: str, value: float, computed: float | None, error: float) -> Replay:
+    half = HalfStatistic(kind=kind, value=value, computed=computed, max_rel_error=error)
+    return Replay(max_rel_error=2.5, half_statistic=half)
+
+
+def judge_half(**replay: Replay):
+    sites = {f"layers.{name[1:]}.norm": each for name, each in replay.items()}
+    return run_rule(evidence(**BUILT, replay=sites, subject={"dtype": "float16"}), "ND002")
+
+
+def test_a_sum_beyond_float16_is_the_cause_and_no_hook() -> None:
+    (finding,) = judge_half(
+        n3=make_half("sum-overflow", 81234.0, None, 1e-3),
+        n4=make_half("sum-overflow", 70000.0, None, 1e-3),
+    )
+    assert finding.ids == ("layers.3.norm", "layers.4.norm")
+    assert "the sum of squares at layers.3.norm reaches 81,234, above 65504" in finding.message
+    assert "replayed in float64 it is 2.50 (threshold 0.01)" in finding.message
+    assert "float32" in finding.advice and "hook" not in finding.advice
+
+
+def test_a_mean_square_below_a_step_is_the_cause() -> None:
+    (finding,) = judge_half(n3=make_half("square-underflow", 3.1e-8, 2.0**-24, 2e-3))
+    assert "is 3.10e-8 and becomes 5.96e-8 in float16" in finding.message
+    assert "kernel" not in finding.advice
+
+
+def test_a_statistic_that_does_not_reproduce_the_output_is_no_cause() -> None:
+    kernel, arithmetic = sorted(
+        judge_half(
+            n3=make_half("sum-overflow", 81234.0, None, 0.3),
+            n5=make_half("square-underflow", 3.1e-8, 2.0**-24, 2e-3),
+        ),
+        key=lambda finding: finding.ids,
+    )
+    assert kernel.ids == ("layers.3.norm",) and "hook" in kernel.advice
+    assert arithmetic.ids == ("layers.5.norm",) and "hook" not in arithmetic.advice
