@@ -64,7 +64,7 @@ def _describe_scales(logits: Mapping[str, AttentionLogits]) -> Iterator[str]:
     """Yield one sentence for each scale that is well above 1/sqrt(d)."""
     groups: dict[tuple[float, int], int] = {}
     for each in logits.values():
-        if each.scale is None or each.head_width is None:
+        if each.scale is None or each.head_width is None or each.head_width < 1:
             continue
         if abs(each.scale) * each.head_width**0.5 >= _UNSCALED:
             key = each.scale, each.head_width
