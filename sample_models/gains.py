@@ -13,7 +13,6 @@ normdiag must find
         `gain-offset`
     in `build_doubled_one`, gains of all 13 norms around 2, since norms that compute 1 + w hold
         the gain itself: `gain-offset`
-    in `build_unit`, in bfloat16, every gain exactly 1: `unit-gain`
 """
 
 import torch
@@ -89,12 +88,3 @@ def build_missing_one():
 
 def build_doubled_one():
     return build(plus=1)
-
-
-def build_unit():
-    def damage(model):
-        for norm in (m for m in model.modules() if isinstance(m, Norm)):
-            norm.weight.fill_(1.0)
-
-    model, inputs = build(damage)
-    return model.to(torch.bfloat16), inputs.to(torch.bfloat16)

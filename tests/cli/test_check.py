@@ -10,7 +10,7 @@ from normdiag.report.saved import load_report
 from tests.cli.conftest import REPORTS
 
 TOTAL = "measurements.growth.total"
-ONE = ("--select", "ND304", "--fail-on", "warning")
+ONE = ("--select", "ND304", "--fail-on", "info")
 
 
 def verdict(result):
@@ -36,8 +36,8 @@ def milder(folder):
 def test_the_verdict_is_the_last_section_and_the_line_on_stderr(run, saved):
     result = run("check", saved("llama"), *ONE)
     assert result.exit_code == 1
-    assert "\nVerdict  failed: 1 warning (ND304)\n" in result.stdout
-    assert result.stderr == "failed: 1 warning (ND304)\n"
+    assert "\nVerdict  failed: 1 info (ND304)\n" in result.stdout
+    assert result.stderr == "failed: 1 info (ND304)\n"
     assert verdict(run("check", saved("llama"), "--select", "ND102")) == (
         "passed: no finding is an error"
     )
@@ -48,7 +48,7 @@ class TestBaseline:
         path = saved("llama")
         result = run("check", path, *ONE, "--baseline", milder)
         assert result.exit_code == 1
-        assert verdict(result) == "failed: 1 new or worse warning (ND304)"
+        assert verdict(result) == "failed: 1 new or worse info (ND304)"
         assert "new       ND304 massive-activation: not in the baseline" in result.stdout
         result = run("check", path, *ONE, "--baseline", path)
         assert result.exit_code == 0

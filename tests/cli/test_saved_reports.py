@@ -1,6 +1,7 @@
 """`render` and `check` on saved reports: what goes to stdout, to stderr and into the exit code."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from rich.cells import cell_len
@@ -127,19 +128,34 @@ class TestCheck:
         assert result.exit_code == 1
 
     @pytest.mark.parametrize(
-        ("fail_on", "code"), [("error", 0), ("warning", 1), ("info", 1), ("never", 0)]
+        ("fail_on", "code"), [("error", 0), ("warning", 0), ("info", 1), ("never", 0)]
     )
     def test_fail_on(self, run, saved, fail_on, code):
         path = saved("llama")
         words = ("check", path, "--select", "ND304", "-f", "json", "--fail-on", fail_on)
         result = run(*words)
+        assert self.severities(result) == {"info"}
+        assert result.exit_code == code
+
+    @pytest.mark.parametrize(
+        ("fail_on", "code"), [("error", 0), ("warning", 1), ("info", 1), ("never", 0)]
+    )
+    def test_a_warning_fails_from_warning_on(self, run, folder, fail_on, code):
+        report = REPORTS["llama"]()
+        stream = dict(report.measurements.stream)
+        add = "model.layers.3/add#0"
+        ratio = replace(stream[add].update_ratio, median=1e-6)
+        stream[add] = replace(stream[add], update_ratio=ratio)
+        path = folder / "silent.json"
+        replace(report, measurements=replace(report.measurements, stream=stream)).save(path)
+        result = run("check", path, "--select", "ND402", "-f", "json", "--fail-on", fail_on)
         assert self.severities(result) == {"warning"}
         assert result.exit_code == code
 
     def test_the_settings_file_holds_and_the_command_line_goes_over_it(self, run, saved, folder):
         path = saved("llama")
         (folder / "normdiag.toml").write_text(
-            'select = ["ND304"]\nfail_on = "warning"', encoding="utf-8"
+            'select = ["ND304"]\nfail_on = "info"', encoding="utf-8"
         )
         assert run("check", path).exit_code == 1
         assert run("check", path, "--fail-on", "error").exit_code == 0

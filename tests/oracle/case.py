@@ -131,6 +131,11 @@ class Case:
             "dtype": "float32",
             # torch's layer norm is one operation; an RMSNorm is written out in float32
             "eps_dtype": None if norm.kind == "layernorm" else "float32",
+            "eps_form": "in-root",
+            "variance_scale": 1.0,
+            "statistic_gain": 1.0,
+            "is_centred": None,
+            "scaling": None,
             "is_running": False,
         }
 
@@ -148,6 +153,7 @@ class Case:
             "dtype": "float32",
             "skip_scale": PLAIN,
             "branch_scale": PLAIN,
+            "multipliers": [],
         }
 
     def norm_numbers(self, norm: Norm, channels: int) -> Numbers:

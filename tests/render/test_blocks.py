@@ -27,7 +27,7 @@ def test_a_long_stack_shows_its_ends_and_its_worst():
     numbers = [line.split()[0] for line in lines if line.split()[0].isdigit()]
     assert numbers == ["0", "1", "11", "22", "23"]
     assert any("… 9 layers" in line for line in lines)
-    assert "Largest kappa: 3.00e5 (layer 11)." in section_text(report)
+    assert "Largest median kappa: 3.00e5 (layer 11)." in section_text(report)
     everything = section_text(report, options=Options(all_rows=True))
     assert "…" not in everything
 

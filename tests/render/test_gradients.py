@@ -47,7 +47,10 @@ def test_the_loss_the_depth_the_groups_and_the_clipping() -> None:
     assert "Loss (causal-lm): 2.50, mean over 63 target tokens." in text
     assert "Next tokens." in text
     assert f"||dL/dy|| of {STACK} by layer: ▆▃▂" in text
-    assert "||dL/dy||: 1.000 at the first add, 0.177 at the last; first / last: 5.66; " in text
+    assert (
+        "||dL/dy|| (root mean square over tokens): 1.000 at the first add, 0.177 at the last; first "
+        "/ last: 5.66; " in " ".join(text.split())
+    )
     assert "log-linear fit from output to input: 2.00× per layer" in text
     assert "± 0.040 (standard error), 4.00× from the last add to the first." in text
     assert "Clipping at 1: all gradients × 0.125" in text
@@ -72,7 +75,7 @@ def test_a_leap_is_named_instead_of_a_factor_per_layer() -> None:
     ids = [add.id for add in llama(3).architecture.residual_adds]
     stream = {id: 1000.0 if place < 3 else 1.0 for place, id in enumerate(ids)}
     trend = GradientTrend(rate=0.05, rate_error=0.03, total=0.001)
-    text = section_text(flowing(stream=stream, trends={STACK: trend}))
+    text = " ".join(section_text(flowing(stream=stream, trends={STACK: trend})).split())
     assert "log-linear" not in text
     step = "no one factor per layer; largest step from output to input: 1,000× "
     assert f"{step}from {ids[3]} to {ids[2]}." in text

@@ -29,4 +29,4 @@ def written_legend(**given: int | None) -> str:
 )
 def test_largest_kappa_names_its_tokens(tokens: int, sample: int | None, over: str) -> None:
     page = written_legend(tokens=tokens, sample=sample)
-    assert f"gains that are not 0, largest over {over} tokens." in page
+    assert f"removes and gains near 0, largest over {over} tokens." in page

@@ -55,6 +55,7 @@ def test_the_numbers_that_are_promised() -> None:
         "ND204": "gain-offset",
         "ND205": "epsilon-mismatch",
         "ND206": "gain-level",
+        "ND207": "unit-gain",
         "ND301": "epsilon-dominates",
         "ND302": "constant-input",
         "ND303": "mean-dominated-input",

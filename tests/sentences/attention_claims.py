@@ -16,8 +16,9 @@ def _attention(report: Json, id: str) -> Json:
 
 @claim(
     _LOGITS,
-    "Largest |logit| of pairs in use, of {many} attention[[s]]: {logit} at head {head}, query "
-    "{query}, key {key} of {id_module}; median of its heads {middle}",
+    "Largest |logit| of {many} attention[[s]], over pairs with a softmax weight above {zero} in "
+    "float32: {logit} at head {head}, query {query}, key {key} of {id_module}; median of its heads "
+    "{middle}",
 )
 def check_largest_logit(sentence: Sentence, report: Json) -> None:
     logits = report["measurements"]["attention_logits"]
@@ -25,6 +26,7 @@ def check_largest_logit(sentence: Sentence, report: Json) -> None:
     assert is_largest(largest["max_abs"], [each["max_abs"] for each in logits.values()])
     sentence.must_agree(
         many=len(logits),
+        zero=0,
         logit=largest["max_abs"],
         head=largest["head"],
         query=largest["query"],

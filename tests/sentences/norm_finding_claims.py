@@ -6,6 +6,7 @@ from tests.sentences.claims import Json, Sentence, claim
 from tests.sentences.findings import check_places, finding_of, norm_of, norm_values
 
 _ROWS = "(median over tokens, threshold {threshold})"
+_SAMPLED = "(median over sampled tokens, threshold {threshold})"
 
 
 @claim(
@@ -149,7 +150,7 @@ def check_mean_message(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"ND305",
-    f"channel {{channel}} holds {{share}} of ||x||^2 {_ROWS} at {{id_norm}}[[; as does one "
+    f"channel {{channel}} holds {{share}} of ||x||^2 {_SAMPLED} at {{id_norm}}[[; as does one "
     f"channel at {{many}} norms in all, {{list_places}}]]$",
 )
 def check_channel_message(sentence: Sentence, report: Json) -> None:

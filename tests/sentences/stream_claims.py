@@ -76,8 +76,8 @@ def check_extremes(sentence: Sentence, report: Json) -> None:
 
 @claim(
     _STREAM,
-    "Mean cosine between tokens: {first} after the first add, {last} after the last "
-    "({one}: all tokens have one direction)",
+    "Mean cosine between tokens of one sequence: {first} after the first add, {last} after the "
+    "last ({one}: all tokens have one direction)",
 )
 def check_token_cosine(sentence: Sentence, report: Json) -> None:
     stream = report["measurements"]["stream"]
@@ -174,7 +174,7 @@ def check_head_input(sentence: Sentence, report: Json) -> None:
     _STREAM,
     "Growth with depth: last add over first {total} (mean over tokens without the first of each "
     "sequence[[; of the {id_sums} before their norms, whose outputs the layers receive]])"
-    "[[, {over} that at initialisation]]",
+    "[[, {over} that at initialisation (one seed, first sequence)]]",
 )
 def check_growth(sentence: Sentence, report: Json) -> None:
     stack = stack_of(sentence)

@@ -13,7 +13,7 @@ _EPS_DIGITS = 2
 
 def signature(report: Report) -> dict[str, Any]:
     """Ids, kinds, axes, epsilons, roles, placements, scales, drawings; no line, no class name, and
-    not in which format and which shape a run had it."""
+    not in which format and which shape a run had it, nor the names of multipliers."""
     found = dataclasses.asdict(report.architecture)
     for norm in found["norms"]:
         norm["eps"] = None if norm["eps"] is None else f"{norm['eps']:.{_EPS_DIGITS}g}"
@@ -21,7 +21,7 @@ def signature(report: Report) -> dict[str, Any]:
         norm["bias_rms"] = norm["bias_rms"] is not None
         del norm["line"], norm["class_"], norm["shape"], norm["dtype"], norm["eps_dtype"]
     for add in found["residual_adds"]:
-        del add["line"], add["dtype"]
+        del add["line"], add["dtype"], add["multipliers"]
     return found
 
 

@@ -84,6 +84,8 @@ def number_labels(found: Architecture) -> Any:
             return number(kind if key == "id" else "stacks", value)
         if key == "module":
             return number("modules", value)
+        if key == "name":  # of a tensor that multiplies a branch
+            return number("tensors", value)
         return number("norms", value) if key.endswith(("_norm", "_norms")) else value
 
     parts = dataclasses.asdict(found).items()

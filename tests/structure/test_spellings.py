@@ -105,7 +105,7 @@ EXPECTED_VARIANTS = {
     "biased_std_ln": ("layernorm", EPS, True),
     "outside_rms": ("rmsnorm", EPS, True),
     "floored_rms": ("rmsnorm", EPS / 4, True),  # max(|x|, eps) is 4 max(rms(x), eps / 4)
-    "clamped_rms": ("rmsnorm", EPS**0.5, True),
+    "clamped_rms": ("rmsnorm", EPS, True),
     "weightless_ln": ("layernorm", EPS, False),
     "weightless_rms": ("rmsnorm", EPS, False),
 }

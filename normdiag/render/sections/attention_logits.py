@@ -46,7 +46,8 @@ def _describe_largest(logits: Mapping[str, AttentionLogits]) -> str:
         else ""
     )
     return (
-        f"Largest |logit| of pairs in use, of {attentions}: {_describe_place(logits[id])} of "
+        f"Largest |logit| of {attentions}, over pairs with a softmax weight above 0 in float32: "
+        f"{_describe_place(logits[id])} of "
         f"{_name_attention(id)}; median of its heads {format_number(logits[id].median_max)}.{row}"
     )
 

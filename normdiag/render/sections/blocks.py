@@ -119,7 +119,7 @@ def _describe_tokens(block: BlockJacobian) -> str:
         return f"at token {positions} of sequence {token.sequence}"
     return (
         f"medians over {len(block.tokens)} tokens (positions {positions} of sequence "
-        f"{token.sequence})"
+        f"{token.sequence}, cut short)"
     )
 
 
@@ -135,13 +135,14 @@ def _describe_blocks(
         product = ""
         if whole.product is not None:
             product = f"; product of the layers' sigma_max: {format_number(whole.product)}"
-        yield f"All layers together: sigma_max {format_number(whole.sigma_max)}{product}."
+        yield f"All layers together (median): sigma_max {format_number(whole.sigma_max)}{product}."
     worst = _find_largest_kappa(layers)
-    yield f"Largest kappa: {_bound_kappa(layers[worst]).written_value} (layer {worst})."
+    yield f"Largest median kappa: {_bound_kappa(layers[worst]).written_value} (layer {worst})."
     zeros = max(block.zeros for block in layers.values())
     if zeros:
         yield (
-            f"Left out: {zeros} of {stack.width} directions, which the norm on the stream removes."
+            f"Left out: up to {zeros} of {stack.width} directions, which the norm on the stream "
+            "removes by its form or by gains near 0."
         )
     if any(block.is_bound for block in layers.values()):
         yield "< and >: bounds, where the smallest singular value was not resolved."

@@ -93,7 +93,10 @@ def _describe_stack(
         axis=axis,
     )
     first, last = (gradients.stream[adds[index].id] for index in (0, -1))
-    text = f"||dL/dy||: {format_number(first)} at the first add, {format_number(last)} at the last"
+    text = (
+        f"||dL/dy|| (root mean square over tokens): {format_number(first)} at the first add, "
+        f"{format_number(last)} at the last"
+    )
     if last and math.isfinite(first / last):
         text += f"; first / last: {format_number(first / last)}"
     trend = gradients.trends.get(stack.id)

@@ -37,7 +37,8 @@ def describe_growth(growth: Growth, placement: str = "pre") -> str:
     ]
     if growth.total_over_init is not None and not is_normed:
         # a norm behind every sum takes its size away: layers receive no growth to be compared
-        parts[0] += f", {format_factor(growth.total_over_init)} that at initialisation"
+        over = format_factor(growth.total_over_init)
+        parts[0] += f", {over} that at initialisation (one seed, first sequence)"
     if growth.start is not None:
         behind = "" if growth.total_after_start is None else format_factor(growth.total_after_start)
         parts.append(
@@ -49,7 +50,7 @@ def describe_growth(growth: Growth, placement: str = "pre") -> str:
             parts[-1] += f" and {len(growth.leaps) - _LEAPS} more"
     if growth.phases:
         parts.append(f"Phases: {', '.join(map(_describe_phase, growth.phases))}")
-    parts.append(_describe_law(growth))
+    parts.append(_describe_law(growth, is_normed=is_normed))
     return f"{'. '.join(parts)}."
 
 
@@ -65,7 +66,7 @@ def _describe_phase(phase: GrowthPhase) -> str:
     return f"{jump}{format_factor(phase.factor)} per add in {place}"
 
 
-def _describe_law(growth: Growth) -> str:
+def _describe_law(growth: Growth, *, is_normed: bool) -> str:
     where = []
     if growth.start is not None:
         where.append("behind the start")
@@ -80,7 +81,9 @@ def _describe_law(growth: Growth) -> str:
         )
         return f"{law}: constant, the stream keeps its size{ratio}"
     if growth.law == "undecided" or growth.rate is None or not math.isfinite(growth.rate):
-        nearest = "" if growth.runner_up is None else f"; nearest: {shorten_text(growth.runner_up)}"
+        nearest = ""
+        if growth.runner_up is not None and not is_normed:
+            nearest = f"; nearest: {shorten_text(growth.runner_up)}"
         return f"{law}: none describes all adds{nearest}"
     error = format_standard_error(growth.rate, growth.rate_error)
     text = f"{law}: {_LAWS[growth.law].format(rate=_format_rate(growth), error=error)}"

@@ -91,7 +91,8 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
 def _list_columns(sites: list[_Site]) -> tuple[Column, ...]:
     over = "all tokens" if all(site.is_exact for site in sites) else "sampled tokens"
     kappa = (
-        f"condition number of the norm's Jacobian over gains that are not 0, largest over {over}"
+        f"condition number of the norm's Jacobian without the directions that the norm removes "
+        f"and gains near 0, largest over {over}"
     )
     return (
         *_COLUMNS,

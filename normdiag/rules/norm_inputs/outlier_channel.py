@@ -111,8 +111,7 @@ class OutlierChannel(Rule):
         more = f"; as does one channel at {places}"
         return self.finding(
             f"channel {channel} holds {format_percent(worst.value)} of ||x||^2 (median over "
-            f"tokens, "
-            f"threshold {format_setting(100 * passed)}%) at {worst.id}"
+            f"sampled tokens, threshold {format_setting(100 * passed)}%) at {worst.id}"
             f"{more if len(sites) > 1 else ''}",
             ids=site_ids(ranked),
             severity="warning" if is_dominant else "info",

@@ -60,8 +60,8 @@ class UnitGain(Rule):
     name = "unit-gain"
     since = "0.1"
     requirements = ("gains",)
-    fires_on = "sample_models/gains.py:build_unit"
-    silent_on = "sample_models/gains.py:build"
+    fires_on = "sample_models/unit_gains.py:build"
+    silent_on = "sample_models/unit_gains.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding for the model."""

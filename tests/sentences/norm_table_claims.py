@@ -1,0 +1,50 @@
+"""What is written below the table of norms, and about the targets of a loss."""
+
+from __future__ import annotations
+
+import re
+
+from tests.sentences.claims import Json, Sentence, claim
+
+
+@claim(r"Norms", "eps {eps} in {list_form}: {list_where}$")
+def check_epsilon_form(sentence: Sentence, report: Json) -> None:
+    norms = report["architecture"]["norms"]
+    same = [n for n in norms if n["eps"] is not None and f"{n['eps']:g}" == sentence["eps"]]
+    _check_places(sentence["list_where"], [norm["id"] for norm in same], norms)
+    floors = {"floor-in-root", "floor-of-root"}
+    assert all((n["eps_form"] in floors) <= ("max(" in sentence["list_form"]) for n in same[:1])
+
+
+@claim(
+    r"Norms",
+    "Vectors of length {one} have the rms {gain} ({unit}/sqrt({features})): {list_where}$",
+)
+def check_unit_length(sentence: Sentence, report: Json) -> None:
+    features = int(sentence["features"])
+    sentence.must_agree(one=1, unit=1, gain=features**-0.5)
+
+
+@claim(
+    r"Norms",
+    "The unbiased variance acts as a gain of {gain} (sqrt({fewer}/{features}))[[: {list_where}]]$",
+)
+def check_unbiased(sentence: Sentence, report: Json) -> None:
+    features = int(sentence["features"])
+    sentence.must_agree(gain=((features - 1) / features) ** 0.5, fewer=features - 1)
+
+
+def _check_places(places: str, ids: list[str], norms: list[Json]) -> None:
+    many = re.fullmatch(r"all ([\d,]+) norms", places)
+    if many:
+        assert int(many.group(1).replace(",", "")) == len(norms) == len(ids)
+    else:
+        assert any(id in places for id in ids), (places, ids)
+
+
+@claim(r"Gradients", "{some} of {all} tokens of input_ids, drawn by seed {seed}, are the targets")
+def check_targets(sentence: Sentence, report: Json) -> None:
+    loss = report["measurements"]["gradients"]["loss"]
+    assert sentence["some"] == str(loss["tokens"]) and sentence.text in loss["note"]
+    sentence.must_agree(some=loss["tokens"])
+    assert int(sentence["all"]) >= loss["tokens"]
