@@ -47,8 +47,8 @@ def check_loss(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Gradients",
-    "||dL/dy|| (root mean square over tokens): {first} at the first add, {last} at the last[[; first "
-    "/ last: {ratio}]]",
+    "||dL/dy|| (root mean square over tokens): {first} at the first add, {last} at the last"
+    "[[; first / last: {ratio}]]",
 )
 def check_gradient_ends(sentence: Sentence, report: Json) -> None:
     gradients = report["measurements"]["gradients"]
