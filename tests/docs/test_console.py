@@ -50,6 +50,7 @@ def test_which_rounding_error_is_the_largest_may_differ() -> None:
     assert not console.is_same_output(shown, "closes to 1.2e-3 (worst at layer 5)")
 
 
+@pytest.mark.slow
 def test_the_readme_is_true(capsys: pytest.CaptureFixture[str]) -> None:
     assert console.renew_page(console.README, write=False) == 0, capsys.readouterr().out
 
