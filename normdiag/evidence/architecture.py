@@ -180,6 +180,11 @@ class Stack:
     note: str | None = None
     """For `hybrid` and `other`: a description of the structure."""
 
+    @property
+    def title(self) -> str:
+        """The id, or words for that of a stack at the root of the module tree, which is empty."""
+        return self.id or "the model (root)"
+
 
 @record
 class Architecture:

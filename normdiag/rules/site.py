@@ -24,6 +24,11 @@ class RatedSite:
     layer: int | None
 
 
+def name_stack(id: str | None) -> str:
+    """Return the id of a stack; that of a stack at the root of the module tree is empty."""
+    return id or "the model (root)"
+
+
 def rate_site(site: Norm | ResidualAdd, value: float) -> RatedSite:
     """Attach `value` to a norm or add."""
     return RatedSite(id=site.id, value=value, stack=site.stack, layer=site.layer)
@@ -70,7 +75,9 @@ def describe_places(sites: Sequence[RatedSite]) -> str:
             unplaced.append(each.id)
         else:
             layers.setdefault(each.stack, set()).add(each.layer)
-    named = [f"{format_layers(numbers)} of {stack}" for stack, numbers in layers.items()]
+    named = [
+        f"{format_layers(numbers)} of {name_stack(stack)}" for stack, numbers in layers.items()
+    ]
     return _list_places([*named, *unplaced])
 
 

@@ -132,7 +132,7 @@ class ExplodingGradient(Rule):
 
     def _growing_finding(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
         return self.finding(
-            f"||dL/dy|| in {stack.id} grows by a factor of {format_number(1 / trend.rate)} per "
+            f"||dL/dy|| in {stack.title} grows by a factor of {format_number(1 / trend.rate)} per "
             f"layer "
             f"from the last layer to the first (threshold {format_setting(limits['rate'])}), "
             f"{format_number(1 / trend.total)} in total over {stack.layers} layers (threshold "
@@ -147,7 +147,7 @@ class ExplodingGradient(Rule):
 
     def _step_finding(self, stack: Stack, step: _Step, limits: Limits) -> Finding:
         return self.finding(
-            f"||dL/dy|| in {stack.id} is {format_number(step.factor)} times as large before "
+            f"||dL/dy|| in {stack.title} is {format_number(step.factor)} times as large before "
             f"{step.add.id} as behind it, {format_number(step.total)} times at the first add as at "
             f"the last (threshold {format_setting(limits['total'])}): one step, no rate per layer"
             f"{describe_multipliers(step.add)}",
@@ -160,7 +160,8 @@ class ExplodingGradient(Rule):
 
     def _non_finite_finding(self, stack: Stack, lost: int, limits: Limits) -> Finding:
         return self.finding(
-            f"||dL/dy|| is not finite at {format_count(lost, 'add')} of {stack.id}, but the loss "
+            f"||dL/dy|| is not finite at {format_count(lost, 'add')} of "
+            f"{stack.title}, but the loss "
             f"is",
             ids=(stack.id,),
             severity="error",

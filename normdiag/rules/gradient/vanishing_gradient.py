@@ -105,7 +105,8 @@ class VanishingGradient(Rule):
 
     def _shrinking_finding(self, stack: Stack, trend: GradientTrend, limits: Limits) -> Finding:
         return self.finding(
-            f"||dL/dy|| in {stack.id} shrinks by a factor of {format_number(trend.rate)} per layer "
+            f"||dL/dy|| in {stack.title} shrinks by a factor of "
+            f"{format_number(trend.rate)} per layer "
             f"from the last layer to the first (threshold {format_setting(limits['rate'])}), "
             f"{format_number(trend.total)} in total over {stack.layers} layers (threshold "
             f"{format_setting(limits['total'])})",
@@ -119,7 +120,7 @@ class VanishingGradient(Rule):
 
     def _zero_gradient_finding(self, stack: Stack, limits: Limits) -> Finding:
         return self.finding(
-            f"||dL/dy|| is 0 at the first layer of {stack.id} and not 0 at the last",
+            f"||dL/dy|| is 0 at the first layer of {stack.title} and not 0 at the last",
             ids=(stack.id,),
             severity="warning",
             confidence="high",

@@ -132,7 +132,7 @@ class ConstantInput(Rule):
             measured=(worst.value, limit),
             advice=("set epsilon to 1e-5 or 1e-6; " if unsafe else "")
             + f"inspect what feeds {worst.id}: dead units, rows of zeros, unmasked padding; "
-            f" {trace_hint(evidence, worst.id)}",
+            f"{trace_hint(evidence, worst.id)}",
         )
 
     def _padding_finding(

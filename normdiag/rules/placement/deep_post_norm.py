@@ -85,7 +85,7 @@ class DeepPostNorm(Rule):
         for stack in evidence.architecture.stacks:
             if stack.placement == "post" and stack.layers > limit:
                 yield self.finding(
-                    f"{stack.id} is post-norm, {stack.drawing}, with {stack.layers} layers "
+                    f"{stack.title} is post-norm, {stack.drawing}, with {stack.layers} layers "
                     f"(threshold {format_setting(limit)})",
                     ids=(stack.id,),
                     severity="warning",

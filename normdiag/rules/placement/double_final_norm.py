@@ -74,7 +74,7 @@ class DoubleFinalNorm(Rule):
             again = any(_module_path(a) == _module_path(b) for a, b in pairwise(ends))
             row = ", then ".join(norm.id for norm in ends)
             yield self.finding(
-                f"the last value of {stack.id} is normalised {len(ends)} times in a row: {row}"
+                f"the last value of {stack.title} is normalised {len(ends)} times in a row: {row}"
                 + (": the same module runs on its own output" if again else ""),
                 ids=tuple(norm.id for norm in ends),
                 severity="warning" if again else "info",

@@ -84,12 +84,13 @@ class MissingFinalNorm(Rule):
         head = evidence.measurements.head_input
         size = f", rms {format_number(head.rms)}" if head else ""
         yield self.finding(
-            f"no norm follows {stack.id} ({stack.layers} layers, {last.placement}): "
+            f"no norm follows {stack.title} ({stack.layers} layers, {last.placement}): "
             f"{reader} the unnormalised stream{size}",
             ids=(stack.id, last.id),
             severity=severity,
             confidence=confidence,
-            advice=f"normalise the stream after {last.module}; {trace_hint(evidence, last.id)}",
+            advice=f"normalise the stream after {last.module or last.id}; "
+            f"{trace_hint(evidence, last.id)}",
         )
 
 

@@ -92,7 +92,7 @@ class MixedPlacement(Rule):
                 yield self._odd_layers_finding(evidence, stack, layers, usual, odd, limits["share"])
             else:
                 yield self.finding(
-                    f"the adds of {stack.id} differ in placement: {stack.note or stack.drawing}",
+                    f"the adds of {stack.title} differ in placement: {stack.note or stack.drawing}",
                     ids=(stack.id,),
                     severity="info",
                     confidence="medium",
@@ -113,7 +113,7 @@ class MixedPlacement(Rule):
         verb = "is" if len(odd) == 1 else "are"
         share = len(odd) / len(layers)
         return self.finding(
-            f"{format_layers(odd)} of {stack.id} {verb} {' + '.join(layers[odd[0]])}, the other "
+            f"{format_layers(odd)} of {stack.title} {verb} {' + '.join(layers[odd[0]])}, the other "
             f"{format_count(len(layers) - len(odd), 'layer')} {' + '.join(usual)} (share "
             f"{format_number(share)}, "
             f"threshold {format_setting(limit)})",

@@ -113,7 +113,8 @@ class PromotedStream(Rule):
             bound = f"{format_setting(limit)}, the largest {before.dtype}"
             size += f" and exceeds {bound}, from {first.id} on"
         return self.finding(
-            f"the stream of {stack.id} is {before.dtype} up to {before.id} and {after.dtype} from "
+            f"the stream of {stack.title} is {before.dtype} up to "
+            f"{before.id} and {after.dtype} from "
             f"{after.id} on; {size}",
             ids=(after.id, *([first.id] if first is not None and first.id != after.id else [])),
             severity="info" if first is None else "error",

@@ -79,7 +79,7 @@ class DuplicateLayer(Rule):
         more = f"; and {len(groups) - _SHOWN} more groups" if len(groups) > _SHOWN else ""
         verb = "repeats" if copies == 1 else "repeat"
         return self.finding(
-            f"{format_count(copies, 'layer')} of {stack.layers} of {stack.id} {verb} another "
+            f"{format_count(copies, 'layer')} of {stack.layers} of {stack.title} {verb} another "
             f"layer exactly: "
             f"{named}{more} ({format_count(pairs, 'pair')})",
             ids=(stack.id,),

@@ -143,7 +143,8 @@ class GeometricGrowth(Rule):
         last = max(adds, key=lambda add: add.depth)
         normless = "no branch has a norm: " if stack.placement == "none" else ""
         return self.finding(
-            f"{normless}||y|| in {stack.id} grows by a factor of {format_number(rate.value)} per "
+            f"{normless}||y|| in {stack.title} grows by a factor of "
+            f"{format_number(rate.value)} per "
             f"add "
             f"(threshold {format_setting(limits['rate'])}), {format_number(total)} in total over "
             f"{format_count(len(adds), 'add')} (threshold {format_setting(limits['total'])}); "

@@ -111,7 +111,8 @@ class TokenCollapse(Rule):
             )
         from_start = first.depth == 0
         return self.finding(
-            f"the mean cosine between tokens is {format_number(cosine)} at the end of {stack.id} "
+            f"the mean cosine between tokens is {format_number(cosine)} at "
+            f"the end of {stack.title} "
             f"(threshold "
             f"{format_setting(limits['token_cosine'])}), above it from {first.id} (layer "
             f"{first.layer}) on"
