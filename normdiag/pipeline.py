@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from normdiag.errors import RunError
 from normdiag.loading.interface import (
     CheckpointTensors,
-    LoadedModel,
     LoadedTarget,
     TensorShapes,
 )
@@ -117,7 +116,6 @@ def _compare_models(
 ) -> Comparison:
     loaded = _load_target(a, options, progress)
     from normdiag.measure.comparing.differences import measure_differences
-    from normdiag.measure.comparing.fed_modules import compare_fed_modules
     from normdiag.measure.comparing.shared_inputs import share_inputs
     from normdiag.measure.comparing.snapshot import Snapshot
 
@@ -140,11 +138,6 @@ def _compare_models(
     adds = [(x.id, y.id) for x, y in pairs.adds if is_shared]
     norms = [(x.id, y.id) for x, y in pairs.norms]
     differences = measure_differences(mine, theirs, adds, norms, is_shared=is_shared)
-    if isinstance(loaded, LoadedModel) and is_shared:
-        paired = dict(norms)
-        unpaired = {name: each for name, each in mine.norms.items() if name not in paired}
-        fed = compare_fed_modules(loaded.model, unpaired)
-        differences = replace(differences, fed_modules=fed)
     return compare_reports(first, other, differences, note)
 
 

@@ -157,6 +157,11 @@ class ResidualAdd:
     """Stored tensors that multiply the branch somewhere, apart from the gains of its norms."""
 
 
+def title_stack(id: str) -> str:
+    """Return the id; that of a stack at the root of the module tree is empty."""
+    return id or "the model (root)"
+
+
 @record
 class Stack:
     """One chain of residual adds of one width."""
@@ -182,8 +187,8 @@ class Stack:
 
     @property
     def title(self) -> str:
-        """The id, or words for that of a stack at the root of the module tree, which is empty."""
-        return self.id or "the model (root)"
+        """The id in words."""
+        return title_stack(self.id)
 
 
 @record

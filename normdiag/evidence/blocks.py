@@ -64,5 +64,7 @@ class BlockJacobian:
     product: float | None = None
     """For a stack: the median over tokens of the product of its layers' sigma_max, an upper bound
     of its own where tokens exchange nothing that comes back, as in a causal model."""
+    context: int | None = None
+    """Tokens of the sequence in the longest forward that was differentiated."""
     tokens: tuple[TokenBlock, ...] = ()
     """The values at each token, by position."""

@@ -59,8 +59,5 @@ class Differences:
     gains: dict[str, VectorDifference] = field(default_factory=dict)
     biases: dict[str, VectorDifference] = field(default_factory=dict)
     norms: dict[str, NormDifference] = field(default_factory=dict)
-    fed_modules: dict[str, RelativeDifference] = field(default_factory=dict)
-    """By id of a norm of the first model without counterpart: what the second model's module of
-    that name puts out for what the norm receives."""
     outputs: dict[str, RelativeDifference] = field(default_factory=dict)
     """Of the model's output tensors, by name, over all tokens that are not padding."""

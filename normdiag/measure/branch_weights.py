@@ -12,7 +12,6 @@ from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import norm_parameter_names
 from normdiag.structure.build_architecture import SiteMap
 from normdiag.structure.stack_structure import AddStructure
-from normdiag.structure.token_scales import list_affine_values
 
 _CHUNK = 1 << 18
 """Elements that are turned into float64 at a time."""
@@ -28,12 +27,7 @@ def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, Branch
         scales = {row.add: _scale_names(row) for row in stack.adds}
         for add, region in stack.regions.items():
             of_branch = _parameter_names(region) & parameters.keys()
-            of_gains = {
-                name
-                for value in list_affine_values(region)
-                for name in _iterate_parameter_names(value)
-            }
-            names = sorted(of_branch - of_norms - of_gains - scales.get(add, set()))
+            names = sorted(of_branch - of_norms - scales.get(add, set()))
             for name in names:
                 if name not in sums:
                     sums[name] = _sum_elements(parameters[name])

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
-from normdiag.evidence.architecture import Norm, ResidualAdd
+from normdiag.evidence.architecture import Norm, ResidualAdd, title_stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.norm_inputs import NormJacobian
 from normdiag.evidence.record import record
@@ -22,11 +22,6 @@ class RatedSite:
     value: float
     stack: str | None
     layer: int | None
-
-
-def name_stack(id: str | None) -> str:
-    """Return the id of a stack; that of a stack at the root of the module tree is empty."""
-    return id or "the model (root)"
 
 
 def rate_site(site: Norm | ResidualAdd, value: float) -> RatedSite:
@@ -76,7 +71,7 @@ def describe_places(sites: Sequence[RatedSite]) -> str:
         else:
             layers.setdefault(each.stack, set()).add(each.layer)
     named = [
-        f"{format_layers(numbers)} of {name_stack(stack)}" for stack, numbers in layers.items()
+        f"{format_layers(numbers)} of {title_stack(stack)}" for stack, numbers in layers.items()
     ]
     return _list_places([*named, *unplaced])
 

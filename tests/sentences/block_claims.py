@@ -26,13 +26,15 @@ def layer_blocks(report: Json, stack: str) -> dict[int, Json]:
 @claim(
     _JACOBIANS,
     "Jacobians of {list_stack}  layer by layer, medians over {many} tokens (positions "
-    "{list_positions} of sequence {sequence}, cut short)",
+    "{list_positions} of sequence {sequence}, run on up to {context} of its tokens)",
 )
 def check_tokens(sentence: Sentence, report: Json) -> None:
     tokens = [each["token"] for each in next(iter(_blocks_of(sentence, report).values()))["tokens"]]
     shown = [int(each) for each in re.findall(r"\d+", sentence["list_positions"])]
     assert shown == [token["position"] for token in tokens]
-    sentence.must_agree(many=len(tokens), sequence=tokens[-1]["sequence"])
+    block = next(iter(_blocks_of(sentence, report).values()))
+    assert block["context"] >= len(tokens)
+    sentence.must_agree(many=len(tokens), sequence=tokens[-1]["sequence"], context=block["context"])
 
 
 @claim(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 
+import numpy as np
+
 from tests.sentences.claims import Json, Sentence, claim
 from tests.sentences.findings import add_values, check_places, finding_of, norm_of, norm_values
 from tests.sentences.report_values import is_largest, numbers_of
@@ -115,8 +117,8 @@ def check_scaling_advice(sentence: Sentence, report: Json) -> None:
 )
 def check_epsilon_advice(sentence: Sentence, report: Json) -> None:
     """Both are representable in float16, whose smallest number is 2^-24."""
-    sentence.must_agree(high=1e-5, low=1e-6)
-    assert min(1e-5, 1e-6) > 2.0**-25
+    for name in ("high", "low"):
+        assert np.float16(float(sentence[name])) > 0
 
 
 @claim(r"ND204", "stores w of {one} + w, add {another} to every norm weight")

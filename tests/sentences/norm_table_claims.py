@@ -12,8 +12,11 @@ def check_epsilon_form(sentence: Sentence, report: Json) -> None:
     norms = report["architecture"]["norms"]
     same = [n for n in norms if n["eps"] is not None and f"{n['eps']:g}" == sentence["eps"]]
     _check_places(sentence["list_where"], [norm["id"] for norm in same], norms)
-    floors = {"floor-in-root", "floor-of-root"}
-    assert all((n["eps_form"] in floors) <= ("max(" in sentence["list_form"]) for n in same[:1])
+    where = sentence["list_where"]
+    shown = [n for n in same if where.startswith("all ") or n["id"] in where.split(", ")]
+    for norm in shown:
+        is_floor = norm["eps_form"] in ("floor-in-root", "floor-of-root")
+        assert is_floor == ("max(" in sentence["list_form"]), norm
 
 
 @claim(

@@ -40,6 +40,8 @@ class BlockSite:
     layer: int | None
     zeros: int
     """Singular values that the norms on the stream make zero."""
+    context: int
+    """Tokens of the sequence in the forward."""
     is_plain: bool
     """Whether it is a skip path, as it came, plus branches: near the identity if they are small."""
 
@@ -75,6 +77,7 @@ def summarise_matrix(
         span=place.span,
         token=place.token,
         layer=place.layer,
+        context=place.context,
         sigma_max=top,
         sigma_min=sigma_min,
         kappa=top / sigma_min if sigma_min > 0 else None,
@@ -113,6 +116,7 @@ def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
         method="iterative" if any(b.method == "iterative" for b in ordered) else "dense",
         is_bound=any(block.is_bound for block in ordered)
         and (median(worst) != median(kappas) or median(least) != median(smallest or [0.0])),
+        context=max((b.context for b in ordered if b.context is not None), default=None),
         tokens=tuple(_token_block(block) for block in ordered),
     )
 
@@ -156,6 +160,7 @@ def summarise_products(span: StreamSpan, place: BlockSite) -> BlockJacobian:
         span=place.span,
         token=place.token,
         layer=place.layer,
+        context=place.context,
         sigma_max=top,
         sigma_min=ends.sigma_min,
         kappa=top / ends.sigma_min if ends.sigma_min > 0 else None,

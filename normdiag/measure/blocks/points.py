@@ -29,6 +29,8 @@ class StreamPoint:
     """The token, among all rows."""
     token: tuple[int, int]
     """Its sequence and position."""
+    context: int
+    """Tokens of that sequence in the forward, without padding."""
     dtype: torch.dtype
     device: torch.device
 
@@ -97,13 +99,15 @@ def _find_point(
     place = _select_token(layout.site_tokens(lead), prod(lead), depth)
     if place is None:
         return "which token is which is not known there"
-    row, token = place
+    row, token, context = place
     known = edge.node._input_metadata[edge.output_nr]
-    return StreamPoint(edge, node.shape, axis, row, token, known.dtype, known.device)
+    return StreamPoint(edge, node.shape, axis, row, token, context, known.dtype, known.device)
 
 
-def _select_token(tokens: Tokens, rows: int, depth: float) -> tuple[int, tuple[int, int]] | None:
-    """Row, sequence and position of the token at `depth` of the first sequence."""
+def _select_token(
+    tokens: Tokens, rows: int, depth: float
+) -> tuple[int, tuple[int, int], int] | None:
+    """Row, sequence and position of the token at `depth` of the first sequence; its length."""
     if tokens.rows_per_token != 1 or rows == 0:
         return None
     real = np.arange(rows) if tokens.valid is None else tokens.valid.cpu().numpy()
@@ -113,4 +117,4 @@ def _select_token(tokens: Tokens, rows: int, depth: float) -> tuple[int, tuple[i
         return None
     ordered = own[position[own].argsort(kind="stable")]
     best = ordered[max(0, math.ceil(depth * len(ordered)) - 1)]
-    return int(real[best]), (int(sequence[best]), int(position[best]))
+    return int(real[best]), (int(sequence[best]), int(position[best])), len(ordered)

@@ -198,6 +198,7 @@ class StackBlocks:
                 sequence=self.start.sequence + sequence, position=self.start.position + position
             ),
             layer=cut.layer,
+            context=span.end.context,
             zeros=count_structural_zeros(norms, self.edges.learned, span.dtype),
             is_plain=is_plain,
         )

@@ -117,9 +117,10 @@ def _describe_tokens(block: BlockJacobian) -> str:
     positions = ", ".join(str(each.token.position) for each in block.tokens)
     if len(block.tokens) == 1:
         return f"at token {positions} of sequence {token.sequence}"
+    run = "" if block.context is None else f", run on up to {block.context} of its tokens"
     return (
         f"medians over {len(block.tokens)} tokens (positions {positions} of sequence "
-        f"{token.sequence}, cut short)"
+        f"{token.sequence}{run})"
     )
 
 

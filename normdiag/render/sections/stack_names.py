@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from normdiag.evidence.architecture import title_stack
 from normdiag.render.escape import shorten_text
 
 
 def name_stack(id: str) -> str:
-    """Return the id of a stack; that of a stack at the root of the module tree is empty."""
-    return shorten_text(id) or "the model (root)"
+    """Return the title of a stack, shortened."""
+    return shorten_text(title_stack(id))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import Norm, ResidualAdd, Scale, Stack
 from normdiag.evidence.epsilon_forms import format_denominator
 from normdiag.findings import Severity
-from normdiag.number_text import format_number
 from normdiag.report.compare.comparison import Difference, DifferenceKind
 from normdiag.report.compare.report_pair import ReportPair, SiteDifference, fold_differences
 from normdiag.report.compare.rounding import Rounding
@@ -140,20 +139,8 @@ def _find_missing_norms(sides: ReportPair) -> Iterator[Difference]:
             message = (
                 f"{name} normalises at {ids[0]}{more} (role {role}); in {other} there is neither "
                 f"LayerNorm nor RMSNorm nor another norm of known form{same}"
-                f"{_describe_fed_module(sides, ids[0]) if place == 0 else ''}"
             )
             yield _one_sided_difference("missing-norm", message, ids, place)
-
-
-def _describe_fed_module(sides: ReportPair, name: str) -> str:
-    """What the module of that name does in B with what the norm receives in A."""
-    measured = sides.differences.fed_modules.get(name)
-    if measured is None:
-        return ""
-    is_same = measured.median <= 4 * sides.rounding.stream_tolerance(0)
-    error = format_number(measured.median)
-    what = "the same within rounding" if is_same else f"another output (relative error {error})"
-    return f"; for what {name} receives in A, the module of that name in B puts out {what}"
 
 
 def _is_in_unpaired_layer(sides: ReportPair, norm: Norm, place: int) -> bool:
