@@ -37,3 +37,5 @@ class AttentionLogits:
     """The constant that multiplies q . k, as applied; null where it is learned or was not found."""
     is_fused: bool
     """One fused operation: its logits were computed again from q, k and the mask."""
+    value: float | None = None
+    """The logit of `max_abs` with its sign; below 0 the pair hardly counts."""

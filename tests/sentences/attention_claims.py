@@ -24,10 +24,11 @@ def check_largest_logit(sentence: Sentence, report: Json) -> None:
     logits = report["measurements"]["attention_logits"]
     largest = _attention(report, sentence["id_module"])
     assert is_largest(largest["max_abs"], [each["max_abs"] for each in logits.values()])
+    assert abs(largest["value"]) == largest["max_abs"]
     sentence.must_agree(
         many=len(logits),
         zero=0,
-        logit=largest["max_abs"],
+        logit=largest["value"],
         head=largest["head"],
         query=largest["query"],
         key=largest["key"],
@@ -64,5 +65,5 @@ def check_scale(sentence: Sentence, report: Json) -> None:
 def check_logit(sentence: Sentence, report: Json) -> None:
     each = _attention(report, sentence["id_module"])
     sentence.must_agree(
-        logit=each["max_abs"], head=each["head"], query=each["query"], key=each["key"]
+        logit=each["value"], head=each["head"], query=each["query"], key=each["key"]
     )

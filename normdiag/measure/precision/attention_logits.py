@@ -199,6 +199,7 @@ def _to_evidence(observed: _ObservedAttention, sites: SiteMap, batch: Batch) -> 
         heads=len(statistics.head_max),
         query_rows=observed.query_rows,
         max_abs=statistics.max_abs,
+        value=statistics.value,
         sequence=batch.rows[sequence] if sequence < len(batch.rows) else sequence,
         head=head,
         query=query,

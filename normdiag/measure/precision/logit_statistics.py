@@ -18,6 +18,8 @@ class LogitStatistics:
     """The largest |logit| over pairs in use, its place, and the largest weight of each row."""
 
     max_abs: float
+    value: float
+    """That logit with its sign."""
     place: tuple[int, int, int, int]
     """Sequence, head, query, key."""
     head_max: tuple[float, ...]
@@ -41,7 +43,7 @@ def summarise_logits(source: LogitSource, valid: torch.Tensor | None) -> LogitSt
     """Statistics of the rows `valid` (sequences, queries), None: of all; None without a pair."""
     step = max(1, BLOCK_ELEMENTS // max(1, source.sequences * source.keys))
     head_max, weights = [], []
-    largest, place = -1.0, (0, 0, 0, 0)
+    largest, signed, place = -1.0, 0.0, (0, 0, 0, 0)
     for head in range(source.heads):
         peak = 0.0
         for start in range(0, source.queries, step):
@@ -54,11 +56,12 @@ def summarise_logits(source: LogitSource, valid: torch.Tensor | None) -> LogitSt
             weights.append(weight)
             if float(value) > largest:
                 sequence, query, key = _unravel_index(int(index), block.shape)
-                largest, place = float(value), (sequence, head, start + query, key)
+                largest, signed = float(value), float(block.flatten()[index])
+                place = (sequence, head, start + query, key)
         head_max.append(peak)
     if largest < 0:
         return None
-    return LogitStatistics(largest, place, tuple(head_max), torch.cat(weights))
+    return LogitStatistics(largest, signed, place, tuple(head_max), torch.cat(weights))
 
 
 def _read_rows(

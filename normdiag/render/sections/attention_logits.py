@@ -58,7 +58,8 @@ def _name_attention(id: str) -> str:
 
 def _describe_place(each: AttentionLogits) -> str:
     place = f"head {each.head}, query {each.query}, key {each.key}"
-    return f"{format_number(each.max_abs)} at {place}"
+    value = each.max_abs if each.value is None else each.value
+    return f"{format_number(value)} at {place}"
 
 
 def _describe_scales(logits: Mapping[str, AttentionLogits]) -> Iterator[str]:

@@ -67,6 +67,7 @@ def assert_equal(own: AttentionLogits, logits: torch.Tensor, used: torch.Tensor)
     assert own.max_abs == pytest.approx(sizes.max().item(), rel=1e-5)
     place = (own.sequence, own.head, own.query, own.key)
     assert sizes[place].item() == pytest.approx(own.max_abs, rel=1e-5)
+    assert own.value == pytest.approx(logits[place].item(), rel=1e-5)
     heads = sizes.amax((0, 2, 3))
     assert own.heads == len(heads)
     middle = (heads.sort().values[len(heads) // 2] + heads.sort().values[(len(heads) - 1) // 2]) / 2
