@@ -24,8 +24,8 @@ _STREAM = r"Stream of "
 
 @claim(
     _STREAM,
-    "Largest max |y| over median |y|: {times} (|y| = {y}) at {id_add}, channel {channel}, token "
-    "{token} of sequence {sequence}",
+    "Largest max |y| over the median of tokens' median |y|: {times} (|y| = {y}) at {id_add}, "
+    "channel {channel}, token {token} of sequence {sequence}",
 )
 def check_outlier(sentence: Sentence, report: Json) -> None:
     stream = report["measurements"]["stream"]
@@ -117,8 +117,8 @@ def check_contributions(sentence: Sentence, report: Json) -> None:
 
 @claim(
     _STREAM,
-    "Block influence (1 - cos(x_in, x_out)): {least} (layer {first}, smallest) to {most} "
-    "(layer {second}, largest)",
+    "Block influence (mean of {one} - cos(x_in, x_out) over {tokens} token[[s]]): {least} (layer "
+    "{first}, smallest) to {most} (layer {second}, largest)",
 )
 def check_influence(sentence: Sentence, report: Json) -> None:
     influences = {
@@ -128,7 +128,8 @@ def check_influence(sentence: Sentence, report: Json) -> None:
     }
     least, most = influences[int(sentence["first"])], influences[int(sentence["second"])]
     assert (least, most) == (min(influences.values()), max(influences.values()))
-    sentence.must_agree(least=least, most=most)
+    (tokens,) = {each["tokens"] for each in layers_of(report, stack_of(sentence))}
+    sentence.must_agree(least=least, most=most, tokens=tokens, one=1)
 
 
 @claim(
@@ -164,7 +165,7 @@ def check_scaled_ratio(sentence: Sentence, report: Json) -> None:
     sentence.must_agree(value=middle, one=1)
 
 
-@claim(_STREAM, "Head input: rms {rms}, max |value| {largest}")
+@claim(_STREAM, "Last hidden state: rms {rms}, max |value| {largest}")
 def check_head_input(sentence: Sentence, report: Json) -> None:
     head = report["measurements"]["head_input"]
     sentence.must_agree(rms=head["rms"], largest=head["max_abs"])
@@ -174,7 +175,8 @@ def check_head_input(sentence: Sentence, report: Json) -> None:
     _STREAM,
     "Growth with depth: last add over first {total} (mean over tokens without the first of each "
     "sequence[[; of the {id_sums} before their norms, whose outputs the layers receive]])"
-    "[[, {over} that at initialisation (one seed, first sequence)]]",
+    "[[; at random initialisation {fresh} (one seed, up to {limit} tokens of sequence "
+    "{sequence})]]",
 )
 def check_growth(sentence: Sentence, report: Json) -> None:
     stack = stack_of(sentence)
@@ -182,9 +184,9 @@ def check_growth(sentence: Sentence, report: Json) -> None:
     sentence.must_agree(total=growth["total"])
     is_normed = placement_of(report, stack) in ("post", "deepnorm")
     assert sentence.holds("id_sums") == is_normed
-    assert not (is_normed and sentence.holds("over"))
-    if sentence.holds("over"):
-        sentence.must_agree(over=growth["total"] / growth["init_total"])
+    assert not (is_normed and sentence.holds("fresh"))
+    if sentence.holds("fresh"):
+        sentence.must_agree(fresh=growth["init_total"], limit=64, sequence=0)
 
 
 @claim(_STREAM, "The update of {id_add} starts the stream; behind it {behind}")

@@ -70,9 +70,11 @@ def _describe_layers(layers: list[LayerMeasurement]) -> Iterator[str]:
     if len(influences) > 1:
         least = min(influences, key=lambda layer: influences[layer])
         most = max(influences, key=lambda layer: influences[layer])
+        tokens = format_count(layers[0].tokens, "token")
         yield (
-            f"Block influence (1 - cos(x_in, x_out)): {format_number(influences[least])} (layer "
-            f"{least}, smallest) to {format_number(influences[most])} (layer {most}, largest)."
+            f"Block influence (mean of 1 - cos(x_in, x_out) over {tokens}): "
+            f"{format_number(influences[least])} (layer {least}, smallest) to "
+            f"{format_number(influences[most])} (layer {most}, largest)."
         )
     ranks = [each for each in layers if each.effective_rank is not None]
     if ranks:

@@ -35,10 +35,10 @@ def describe_growth(growth: Growth, placement: str = "pre") -> str:
             else ")"
         )
     ]
-    if growth.total_over_init is not None and not is_normed:
+    if growth.init_total is not None and not is_normed:
         # a norm behind every sum takes its size away: layers receive no growth to be compared
-        over = format_factor(growth.total_over_init)
-        parts[0] += f", {over} that at initialisation (one seed, first sequence)"
+        fresh = format_factor(growth.init_total)
+        parts[0] += f"; at random initialisation {fresh} (one seed, up to 64 tokens of sequence 0)"
     if growth.start is not None:
         behind = "" if growth.total_after_start is None else format_factor(growth.total_after_start)
         parts.append(

@@ -41,17 +41,16 @@ def _describe_swap(swap: NormSwap) -> Iterator[str]:
     """All at once, then the largest alone."""
     if swap.hidden_change is not None and swap.swapped:
         change = f"changes the last hidden state by {format_percent(swap.hidden_change)}"
-        tokens = format_count(swap.tokens, "token")
-        yield f"{_name_swap(swap)} {change} ({tokens}){_describe_loss(swap.loss)}."
+        over = f"(||h' - h|| / ||h|| over {format_count(swap.tokens, 'token')})"
+        yield f"{_name_swap(swap)} {change} {over}{_describe_loss(swap.loss)}."
     elif swap.loss is not None and swap.swapped:
         yield f"{_name_swap(swap)}{_describe_loss(swap.loss)}."
     if swap.alone:
         norm = max(swap.alone, key=lambda id: nan_as_largest(swap.alone[id].median))
-        largest = swap.alone[norm]
         yield (
             "Largest change of a single norm's output, on its own input: "
-            f"{shorten_text(norm)} (median {format_percent(largest.median)}, largest "
-            f"{format_percent(largest.max)} over sampled rows)."
+            f"{shorten_text(norm)} (median {format_percent(swap.alone[norm].median)} over sampled "
+            "rows)."
         )
 
 

@@ -80,7 +80,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     head = report.measurements.head_input
     if head is not None:
         rms, max_abs = format_number(head.rms), format_number(head.max_abs)
-        yield Sentence(text=f"Head input: rms {rms}, max |value| {max_abs}.")
+        yield Sentence(text=f"Last hidden state: rms {rms}, max |value| {max_abs}.")
 
 
 def _tabulate_layers(stack: Stack, sites: list[_Site], *, all_rows: bool) -> Iterator[Element]:
@@ -127,7 +127,7 @@ def _describe_extremes(sites: list[_Site]) -> Iterator[str]:
     token, ratio = measurement.max_token, _outlier_ratio(peak)
     size = f"|y| = {format_number(measurement.max_abs)}"
     peak_text = (
-        f"Largest max |y| over median |y|: {format_number(ratio)} ({size})"
+        f"Largest max |y| over the median of tokens' median |y|: {format_number(ratio)} ({size})"
         if math.isfinite(ratio)
         else f"Largest {size.replace(' = ', ': ')}"
     )
