@@ -14,7 +14,7 @@ from normdiag.report.report import Report
 
 _READERS: dict[StreamReader, str] = {
     "norm": "a norm",
-    "head": "the head",
+    "head": "a linear layer",
     "stack": "another stack",
     "caller": "the caller (model output)",
 }
