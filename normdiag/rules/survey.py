@@ -10,7 +10,14 @@ from typing import Any
 from normdiag.number_text import format_count, format_number
 
 SURVEY_FILE = Path(__file__).with_name("survey.json")
-"""Model -> "CODE.threshold" -> smallest, median and largest value of what is compared with it."""
+"""Model -> "CODE.threshold" -> the value nearest to being reported, null where there is none."""
+
+SURVEY_LEGEND = (
+    "In trained models: the value nearest to being reported of each model, taken alone where "
+    "several thresholds must be passed; the models without one have no value that any setting in "
+    "the range reports."
+)
+"""What a page says below a table with the figures."""
 
 
 @cache
@@ -20,16 +27,15 @@ def _load_survey() -> dict[str, Any]:
 
 
 def describe_survey(code: str, threshold: str) -> str:
-    """Say how far the quantity goes in trained models, "4 models: 3 to 153"; "" where not surveyed.
-
-    Of each model the value nearest to being reported counts: the largest, or the smallest where
-    values below the threshold are reported.
-    """
-    survey, key = _load_survey(), f"{code}.{threshold}"
-    side = "min" if key in survey["smallest"] else "max"
-    values = [figures[key][side] for figures in survey["models"].values() if key in figures]
-    if not values:
+    """Say how far the quantity goes in trained models, "4 models: 3 to 153"; "" if not surveyed."""
+    figures = _load_survey()["models"].values()
+    surveyed = [of[key] for of in figures if (key := f"{code}.{threshold}") in of]
+    values = [value for value in surveyed if value is not None]
+    if not surveyed:
         return ""
+    models = format_count(len(surveyed), "model")
+    if not values:
+        return f"none in {models}"
     low, high = format_number(min(values)), format_number(max(values))
-    span = low if low == high else f"{low} to {high}"
-    return f"{format_count(len(values), 'model')}: {span}"
+    share = "" if len(values) == len(surveyed) else f"{len(values)} of "
+    return f"{share}{models}: {low if low == high else f'{low} to {high}'}"

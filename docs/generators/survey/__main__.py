@@ -10,41 +10,20 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 from docs.generators.survey.models import MODELS
-from docs.generators.survey.quantities import QUANTITIES, SMALLEST
-from normdiag import inspect
+from docs.generators.survey.quantities import find_quantities
+from normdiag import inspect, load_report
 from normdiag.rules.survey import SURVEY_FILE
 
-MEASURED = ("stream", "norms", "norm-jacobians")
 
-
-def survey_model(name: str) -> dict[str, dict[str, float]]:
-    """Quantity -> its smallest, median and largest value in one model."""
+def survey_model(name: str) -> dict[str, float | None]:
+    """Return "CODE.threshold" -> the value of one model, to six digits; None where it has none."""
     with tempfile.TemporaryDirectory() as scratch:
         saved = Path(scratch) / "report.json"
-        inspect(str(MODELS[name]()), measure=MEASURED).save(saved)
-        return summarise_report(json.loads(saved.read_text(encoding="utf-8")))
-
-
-def summarise_report(report: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Quantity -> smallest, median and largest value, to six digits; those without any left out."""
-    listed = {name: list(values(report)) for name, values in QUANTITIES.items()}
-    return {
-        name: {
-            "min": _round(min(values)),
-            "median": _round(median(values)),
-            "max": _round(max(values)),
-        }
-        for name, values in listed.items()
-        if values
-    }
-
-
-def _round(value: float) -> float:
-    return float(f"{value:.6g}")
+        inspect(str(MODELS[name]())).save(saved)
+        found = find_quantities(load_report(saved).to_evidence())
+    return {key: None if value is None else float(f"{value:.6g}") for key, value in found.items()}
 
 
 def main(names: list[str]) -> int:
@@ -53,8 +32,10 @@ def main(names: list[str]) -> int:
     models = stored.get("models", {})
     for name in names or MODELS:
         models[name] = survey_model(name)
-    survey = {"smallest": sorted(SMALLEST), "models": dict(sorted(models.items()))}
-    SURVEY_FILE.write_text(json.dumps(survey, indent=1) + "\n", encoding="utf-8")
+    survey = {"models": dict(sorted(models.items()))}
+    SURVEY_FILE.write_text(
+        json.dumps(survey, indent=1, allow_nan=False) + "\n", encoding="utf-8"
+    )
     return 0
 
 
