@@ -51,15 +51,16 @@ def find_quantities(evidence: Evidence) -> dict[str, float | None]:
 def find_quantity(rule: Rule, threshold: Threshold, evidence: Evidence) -> float | None:
     """Return the value that is nearest to being reported for this threshold.
 
-    The other thresholds of the rule stand at their defaults and, where that reports more, at the
-    ends of their ranges that report most: a value counts that only they hold back.
+    The other thresholds of the rule stand at their defaults or at an end of their ranges, wherever
+    that leaves most to this one: a value counts that only another threshold holds back.
     """
     if any(missing_reason(evidence, requirement) for requirement in rule.requirements):
         return None
     key = f"{rule.code}.{threshold.name}"
     settings = [{each.name: each.default for each in rule.thresholds}]
     if key not in COUNTS:
-        settings.append({each.name: _range_ends(rule, each)[0] for each in rule.thresholds})
+        ends = {each.name: _range_ends(rule, each) for each in rule.thresholds}
+        settings += [{name: of[end] for name, of in ends.items()} for end in (0, 1)]
     found = (_find_border(rule, threshold, evidence, limits) for limits in settings)
     values = [value for value in found if value is not None]
     return (min if key in REPORTED_BELOW else max)(values, default=None)

@@ -185,7 +185,8 @@ def _stream_advice(stack: str, remedy: Remedy | None) -> str:
 
 
 def _branch_advice(sites: list[RatedSite], limit: float) -> str:
-    power = max(1, math.ceil(math.log2(max(each.value for each in sites) / limit)) + 1)
+    excess = math.log2(max(each.value for each in sites)) - math.log2(limit)
+    power = max(1, math.ceil(excess) + 1)
     return (
         f"run it in bfloat16, or scale one factor's weights by 2^-{power} and the next matrix by "
         f"2^{power}, if only products lie between them"
