@@ -13,9 +13,9 @@ SURVEY_FILE = Path(__file__).with_name("survey.json")
 """Model -> "CODE.threshold" -> the value nearest to being reported, null where there is none."""
 
 SURVEY_LEGEND = (
-    "In trained models: the value nearest to being reported of each model, taken alone where "
-    "several thresholds must be passed; the models without one have no value that any setting in "
-    "the range reports."
+    "In trained models: of each model the value nearest to being reported; where thresholds must "
+    "be passed together, each is taken alone. A model that no setting in the range would report "
+    "has none."
 )
 """What a page says below a table with the figures."""
 

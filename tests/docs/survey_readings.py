@@ -175,9 +175,9 @@ def constant_shares(report: Json) -> Iterator[float]:
 
 def mean_energies(report: Json) -> Iterator[float]:
     for norm, measured in norms(report):
-        if measured and norm["kind"] == "layernorm" and norm["features"] >= 8:
-            if norm["axes"] == [-1]:
-                yield measured["mean_energy"]
+        is_over_tokens = norm["kind"] == "layernorm" and norm["axes"] == [-1]
+        if measured and is_over_tokens and norm["features"] >= 8:
+            yield measured["mean_energy"]
 
 
 def magnitude_ratios(report: Json) -> Iterator[float]:

@@ -18,24 +18,33 @@ from normdiag.rules.survey import SURVEY_FILE
 
 
 def survey_model(name: str) -> dict[str, float | None]:
-    """Return "CODE.threshold" -> the value of one model, to six digits; None where it has none."""
+    """Inspect one model and return what is stored of it, see `summarise_report`."""
     with tempfile.TemporaryDirectory() as scratch:
         saved = Path(scratch) / "report.json"
         inspect(str(MODELS[name]())).save(saved)
-        found = find_quantities(load_report(saved).to_evidence())
+        return summarise_report(saved)
+
+
+def summarise_report(saved: Path) -> dict[str, float | None]:
+    """Return "CODE.threshold" -> the value of one model, to six digits; None where it has none."""
+    found = find_quantities(load_report(saved).to_evidence())
     return {key: None if value is None else float(f"{value:.6g}") for key, value in found.items()}
 
 
-def main(names: list[str]) -> int:
-    """Measure the models and write the file."""
-    stored = json.loads(SURVEY_FILE.read_text(encoding="utf-8")) if SURVEY_FILE.exists() else {}
-    models = stored.get("models", {})
-    for name in names or MODELS:
-        models[name] = survey_model(name)
+def store_figures(name: str, figures: dict[str, float | None]) -> None:
+    """Write the figures of one model into the file; those of the others stay."""
+    models = {name: figures}
+    if SURVEY_FILE.exists():
+        models = json.loads(SURVEY_FILE.read_text(encoding="utf-8"))["models"] | models
     survey = {"models": dict(sorted(models.items()))}
-    SURVEY_FILE.write_text(
-        json.dumps(survey, indent=1, allow_nan=False) + "\n", encoding="utf-8"
-    )
+    text = json.dumps(survey, indent=1, allow_nan=False)
+    SURVEY_FILE.write_text(text + "\n", encoding="utf-8")
+
+
+def main(names: list[str]) -> int:
+    """Measure the models, one after the other; the file is complete after each."""
+    for name in names or MODELS:
+        store_figures(name, survey_model(name))
     return 0
 
 
