@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from normdiag.number_text import format_count, format_number
+from normdiag.number_text import format_count, format_value
 
 SURVEY_FILE = Path(__file__).with_name("survey.json")
 """Model -> "CODE.threshold" -> the value nearest to being reported, null where there is none."""
@@ -36,6 +36,6 @@ def describe_survey(code: str, threshold: str) -> str:
     models = format_count(len(surveyed), "model")
     if not values:
         return f"none in {models}"
-    low, high = format_number(min(values)), format_number(max(values))
+    low, high = format_value(min(values)), format_value(max(values))
     share = "" if len(values) == len(surveyed) else f"{len(values)} of "
     return f"{share}{models}: {low if low == high else f'{low} to {high}'}"

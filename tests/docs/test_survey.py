@@ -12,7 +12,7 @@ import docs.generators.survey.__main__ as survey_script
 import normdiag
 from docs.generators.survey.__main__ import store_figures
 from docs.generators.survey.models import MODELS
-from normdiag.number_text import format_number
+from normdiag.number_text import format_value
 from normdiag.rules.page import format_rule_page
 from normdiag.rules.registry import RULES
 from normdiag.rules.survey import SURVEY_FILE, SURVEY_LEGEND, describe_survey
@@ -55,7 +55,7 @@ def test_the_page_prints_the_extremes_over_models(name: str) -> None:
     of = f"{len(values)} of " if len(values) < len(STORED) else ""
     assert count == f"{of}{len(STORED)} models"
     shown = span.split(" to ")
-    assert (shown[0], shown[-1]) == (format_number(min(values)), format_number(max(values)))
+    assert (shown[0], shown[-1]) == (format_value(min(values)), format_value(max(values)))
 
 
 def test_a_threshold_that_was_not_surveyed_is_said_to_be_so() -> None:
