@@ -86,10 +86,13 @@ def test_the_script_gives_the_stored_figures(
     assert survey_script.main([name]) == 0
     again = json.loads(file.read_text(encoding="utf-8"))["models"][name]
     assert again.keys() == STORED[name].keys()
-    for key, value in again.items():
+    for key, stored in STORED[name].items():
+        if stored is None:
+            assert again[key] is None, key
+            continue
         # A replay's error is one rounding, and which one depends on the processor.
         rel = 1.0 if key.startswith("ND002") else 1e-2
-        assert value == pytest.approx(STORED[name][key], rel=rel, abs=0), key
+        assert again[key] == pytest.approx(stored, rel=rel, abs=0), key
 
 
 @pytest.mark.real
