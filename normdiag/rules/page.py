@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from normdiag.rules.explanations import EXPLANATIONS
 from normdiag.rules.rule import Rule
-from normdiag.rules.survey import describe_survey
+from normdiag.rules.survey import SURVEY_LEGEND, describe_survey
 from normdiag.rules.thresholds import Threshold
 
 HEADINGS = (
@@ -102,6 +102,8 @@ def _format_settings(rule: Rule) -> str:
     lines += [_format_setting_row(rule.code, threshold) for threshold in rule.thresholds]
     first = rule.thresholds[0]
     lines += [
+        "",
+        SURVEY_LEGEND,
         "",
         "To change a threshold, in `normdiag.toml` or `[tool.normdiag]` of `pyproject.toml`:",
         "",

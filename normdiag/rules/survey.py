@@ -7,10 +7,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from normdiag.number_text import format_count, format_number
+from normdiag.number_text import format_count, format_value
 
 SURVEY_FILE = Path(__file__).with_name("survey.json")
-"""Model -> "CODE.threshold" -> smallest, median and largest value of what is compared with it."""
+"""Model -> "CODE.threshold" -> the value nearest to being reported, null where there is none."""
+
+SURVEY_LEGEND = (
+    "In trained models: of each model the value nearest to being reported; where thresholds must "
+    "be passed together, each is taken alone. A model that no setting in the range would report "
+    "has none."
+)
+"""What a page says below a table with the figures."""
 
 
 @cache
@@ -20,16 +27,15 @@ def _load_survey() -> dict[str, Any]:
 
 
 def describe_survey(code: str, threshold: str) -> str:
-    """Say how far the quantity goes in trained models, "4 models: 3 to 153"; "" where not surveyed.
-
-    Of each model the value nearest to being reported counts: the largest, or the smallest where
-    values below the threshold are reported.
-    """
-    survey, key = _load_survey(), f"{code}.{threshold}"
-    side = "min" if key in survey["smallest"] else "max"
-    values = [figures[key][side] for figures in survey["models"].values() if key in figures]
-    if not values:
+    """Say how far the quantity goes in trained models, "4 models: 3 to 153"; "" if not surveyed."""
+    figures = _load_survey()["models"].values()
+    surveyed = [of[key] for of in figures if (key := f"{code}.{threshold}") in of]
+    values = [value for value in surveyed if value is not None]
+    if not surveyed:
         return ""
-    low, high = format_number(min(values)), format_number(max(values))
-    span = low if low == high else f"{low} to {high}"
-    return f"{format_count(len(values), 'model')}: {span}"
+    models = format_count(len(surveyed), "model")
+    if not values:
+        return f"none in {models}"
+    low, high = format_value(min(values)), format_value(max(values))
+    share = "" if len(values) == len(surveyed) else f"{len(values)} of "
+    return f"{share}{models}: {low if low == high else f'{low} to {high}'}"

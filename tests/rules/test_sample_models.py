@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from normdiag.pipeline import Options, inspect
-from normdiag.report.report import Report
 from normdiag.rules.registry import RULES
 from normdiag.rules.rule import Rule
+from tests.rules.sample_reports import inspect_target, target
 
-ROOT = Path(__file__).parents[2]
 EACH = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 
 HEALTHY = (
@@ -50,27 +46,6 @@ HEALTHY = (
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("checkpoints")
-
-
-COSTLY = {"jacobian": "jacobians", "gradient": "gradients", "coverage": "defaults"}
-"""Families of rules -> what is measured for them alone."""
-
-
-@cache
-def inspect_target(target: str, family: str = "") -> Report:
-    more = (COSTLY[family],) if family in COSTLY else ()
-    return inspect(target, options=Options(measure=("stream", "norms", *more)))
-
-
-def target(path: str, folder: Path) -> str:
-    """What `inspect` takes for the sample model `path`; a checkpoint is written first."""
-    script, _, factory = path.partition(":")
-    if factory != "write":
-        return str(ROOT / path)
-    directory = folder / Path(script).stem
-    if not directory.exists():
-        import_module(script.removesuffix(".py").replace("/", ".")).write(directory)
-    return str(directory)
 
 
 @EACH

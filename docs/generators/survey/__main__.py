@@ -10,51 +10,41 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from statistics import median
-from typing import Any
 
 from docs.generators.survey.models import MODELS
-from docs.generators.survey.quantities import QUANTITIES, SMALLEST
-from normdiag import inspect
+from docs.generators.survey.quantities import find_quantities
+from normdiag import inspect, load_report
 from normdiag.rules.survey import SURVEY_FILE
 
-MEASURED = ("stream", "norms", "norm-jacobians")
 
-
-def survey_model(name: str) -> dict[str, dict[str, float]]:
-    """Quantity -> its smallest, median and largest value in one model."""
+def survey_model(name: str) -> dict[str, float | None]:
+    """Inspect one model and return what is stored of it, see `summarise_report`."""
     with tempfile.TemporaryDirectory() as scratch:
         saved = Path(scratch) / "report.json"
-        inspect(str(MODELS[name]()), measure=MEASURED).save(saved)
-        return summarise_report(json.loads(saved.read_text(encoding="utf-8")))
+        inspect(str(MODELS[name]())).save(saved)
+        return summarise_report(saved)
 
 
-def summarise_report(report: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """Quantity -> smallest, median and largest value, to six digits; those without any left out."""
-    listed = {name: list(values(report)) for name, values in QUANTITIES.items()}
-    return {
-        name: {
-            "min": _round(min(values)),
-            "median": _round(median(values)),
-            "max": _round(max(values)),
-        }
-        for name, values in listed.items()
-        if values
-    }
+def summarise_report(saved: Path) -> dict[str, float | None]:
+    """Return "CODE.threshold" -> the value of one model, to six digits; None where it has none."""
+    found = find_quantities(load_report(saved).to_evidence())
+    return {key: None if value is None else float(f"{value:.6g}") for key, value in found.items()}
 
 
-def _round(value: float) -> float:
-    return float(f"{value:.6g}")
+def store_figures(name: str, figures: dict[str, float | None]) -> None:
+    """Write the figures of one model into the file; those of the others stay."""
+    models = {name: figures}
+    if SURVEY_FILE.exists():
+        models = json.loads(SURVEY_FILE.read_text(encoding="utf-8"))["models"] | models
+    survey = {"models": dict(sorted(models.items()))}
+    text = json.dumps(survey, indent=1, allow_nan=False)
+    SURVEY_FILE.write_text(text + "\n", encoding="utf-8")
 
 
 def main(names: list[str]) -> int:
-    """Measure the models and write the file."""
-    stored = json.loads(SURVEY_FILE.read_text(encoding="utf-8")) if SURVEY_FILE.exists() else {}
-    models = stored.get("models", {})
+    """Measure the models, one after the other; the file is complete after each."""
     for name in names or MODELS:
-        models[name] = survey_model(name)
-    survey = {"smallest": sorted(SMALLEST), "models": dict(sorted(models.items()))}
-    SURVEY_FILE.write_text(json.dumps(survey, indent=1) + "\n", encoding="utf-8")
+        store_figures(name, survey_model(name))
     return 0
 
 

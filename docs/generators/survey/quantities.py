@@ -1,98 +1,110 @@
-"""The quantities that rules compare with thresholds, read from a report in JSON."""
+"""What each threshold is compared with in one model, found by moving the threshold.
+
+A rule reports a site up to some setting of its threshold and says nothing beyond. That setting is
+the value of the site that is nearest to being reported. It is found by bisection, so the survey
+cannot read a report otherwise than the rule does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import math
+import struct
+import sys
+from collections.abc import Callable
 
-Report = dict[str, Any]
+from normdiag.evidence.evidence import Evidence
+from normdiag.rules.registry import RULES
+from normdiag.rules.requirements import missing_reason
+from normdiag.rules.rule import Rule
+from normdiag.rules.thresholds import Limits, Threshold
 
-
-def _gains(report: Report) -> Iterator[tuple[Report, Report]]:
-    """Norms that have a gain, each with it."""
-    for norm in report["architecture"]["norms"]:
-        if norm["gain"] is not None:
-            yield norm, norm["gain"]
-
-
-def _dead_shares(report: Report) -> Iterator[float]:
-    for norm, gain in _gains(report):
-        yield gain["dead"] / norm["features"]
-
-
-def _gain_ratios(report: Report) -> Iterator[float]:
-    for _, gain in _gains(report):
-        if gain["median_abs"]:
-            yield gain["max_abs"] / gain["median_abs"]
-
-
-def _condition_numbers(report: Report) -> Iterator[float]:
-    """Median kappas of norms without dead gains, which ND501 leaves to ND201."""
-    dead = {norm["id"] for norm, gain in _gains(report) if gain["dead"]}
-    for name, norm in report["measurements"]["norms"].items():
-        jacobian = norm["jacobian"]
-        if name not in dead and jacobian is not None and jacobian["kappa"] is not None:
-            yield jacobian["kappa"]["median"]
+REPORTED_BELOW = frozenset(
+    {
+        "ND104.share",
+        "ND402.update_ratio",
+        "ND404.cosine",
+        "ND404.out_ratio",
+        "ND701.headroom",
+        "ND701.headroom_notable",
+        "ND704.bfloat16",
+        "ND704.float16",
+        "ND704.float32",
+    }
+)
+"""Thresholds of which the values below are reported."""
+COUNTS = frozenset({"ND703.share_of_adds"})
+"""Thresholds for the number of sites beyond another threshold, which keeps its default."""
 
 
-def _amplifications(report: Report) -> Iterator[float]:
-    for norm in report["measurements"]["norms"].values():
-        if norm["jacobian"] is not None:
-            yield norm["jacobian"]["sigma_max"]["median"]
+def find_quantities(evidence: Evidence) -> dict[str, float | None]:
+    """Return "CODE.threshold" -> the value nearest to being reported, for all rules.
+
+    None where no valid setting of the threshold makes a difference to what the rule reports.
+    """
+    return {
+        f"{rule.code}.{threshold.name}": find_quantity(rule, threshold, evidence)
+        for rule in RULES
+        for threshold in rule.thresholds
+    }
 
 
-def _magnitude_ratios(report: Report) -> Iterator[float]:
-    for add in report["measurements"]["stream"].values():
-        if add["median_abs"]:
-            yield add["max_abs"] / add["median_abs"]
+def find_quantity(rule: Rule, threshold: Threshold, evidence: Evidence) -> float | None:
+    """Return the value that is nearest to being reported for this threshold.
+
+    The other thresholds of the rule stand at their defaults or at an end of their ranges, wherever
+    that leaves most to this one: a value counts that only another threshold holds back.
+    """
+    if any(missing_reason(evidence, requirement) for requirement in rule.requirements):
+        return None
+    key = f"{rule.code}.{threshold.name}"
+    settings = [{each.name: each.default for each in rule.thresholds}]
+    if key not in COUNTS:
+        ends = {each.name: _range_ends(rule, each) for each in rule.thresholds}
+        settings += [{name: of[end] for name, of in ends.items()} for end in (0, 1)]
+    found = (_find_border(rule, threshold, evidence, limits) for limits in settings)
+    values = [value for value in found if value is not None]
+    return (min if key in REPORTED_BELOW else max)(values, default=None)
 
 
-def _of_norms(*keys: str) -> Callable[[Report], Iterator[float]]:
-    return lambda report: _values(report["measurements"]["norms"], keys)
+def _range_ends(rule: Rule, threshold: Threshold) -> tuple[float, float]:
+    """The settings at which most and least is reported.
+
+    The second is one step outside of the valid range: some rules report a value at the threshold.
+    """
+    if f"{rule.code}.{threshold.name}" in REPORTED_BELOW:
+        return min(threshold.high, sys.float_info.max), math.nextafter(threshold.low, -math.inf)
+    return threshold.low, math.nextafter(threshold.high, math.inf)
 
 
-def _of_adds(*keys: str) -> Callable[[Report], Iterator[float]]:
-    return lambda report: _values(report["measurements"]["stream"], keys)
+def _find_border(
+    rule: Rule, threshold: Threshold, evidence: Evidence, limits: Limits
+) -> float | None:
+    def list_outcomes(setting: float) -> list[tuple[object, ...]]:
+        findings = rule.check(evidence, {**limits, threshold.name: setting})
+        return [(each.severity, each.confidence, each.ids) for each in findings]
+
+    most, least = _range_ends(rule, threshold)
+    outcomes = list_outcomes(least)
+    if list_outcomes(most) == outcomes:
+        return None
+    return bisect_floats(lambda setting: list_outcomes(setting) != outcomes, most, least)
 
 
-def _values(records: dict[str, Any], keys: tuple[str, ...]) -> Iterator[float]:
-    """The value under `keys` of every record that has one."""
-    for record in records.values():
-        value: Any = record
-        for key in keys:
-            value = None if value is None else value[key]
-        if value is not None:
-            yield value
+def bisect_floats(holds: Callable[[float], bool], inside: float, outside: float) -> float:
+    """Return where `holds` ends between `inside`, where it does, and `outside`, to one float."""
+    one, other = _count_floats(inside), _count_floats(outside)
+    while abs(one - other) > 1:
+        middle = (one + other) // 2
+        one, other = (middle, other) if holds(_float_at(middle)) else (one, middle)
+    return (_float_at(one) + _float_at(other)) / 2 + 0.0
 
 
-def _layers(report: Report) -> Iterator[float]:
-    for stack in report["architecture"]["stacks"]:
-        if stack["placement"] == "post":
-            yield stack["layers"]
+def _count_floats(value: float) -> int:
+    """The number of floats from 0 to `value`, with its sign."""
+    (bits,) = struct.unpack("<q", struct.pack("<d", abs(value)))
+    return int(math.copysign(1, value)) * int(bits)
 
 
-QUANTITIES: dict[str, Callable[[Report], Iterator[float]]] = {
-    "ND101.layers": _layers,
-    "ND201.share": _dead_shares,
-    "ND202.ratio": _gain_ratios,
-    "ND202.ratio_notable": _gain_ratios,
-    "ND301.eps_share": _of_norms("eps_share", "median"),
-    "ND301.eps_share_notable": _of_norms("eps_share", "median"),
-    "ND303.mean_energy": _of_norms("mean_energy"),
-    "ND304.magnitude": _of_adds("max_abs"),
-    "ND304.ratio": _magnitude_ratios,
-    "ND305.share": _of_norms("channel_share"),
-    "ND305.dominant": _of_norms("channel_share"),
-    "ND402.update_ratio": _of_adds("update_ratio", "median"),
-    "ND403.update_ratio": _of_adds("update_ratio", "median"),
-    "ND404.out_ratio": _of_adds("out_ratio", "median"),
-    "ND404.cosine": _of_adds("cosine", "median"),
-    "ND405.token_cosine": _of_adds("token_cosine"),
-    "ND501.kappa": _condition_numbers,
-    "ND501.kappa_notable": _condition_numbers,
-    "ND502.sigma_max": _amplifications,
-}
-"""Code and threshold -> the values of a report that are compared with it."""
-
-SMALLEST = frozenset({"ND402.update_ratio", "ND404.out_ratio", "ND404.cosine"})
-"""Those of which values below the threshold are reported."""
+def _float_at(count: int) -> float:
+    (value,) = struct.unpack("<d", struct.pack("<q", abs(count)))
+    return math.copysign(float(value), count)

@@ -95,13 +95,12 @@ class OverflowRisk(Rule):
             return
         is_half = FORMAT in checkpoint_formats(evidence)
         largest = precision_measurement(evidence).formats[FORMAT].largest
-        limit = largest / limits["headroom"]
+        limit = _find_limit(largest, limits["headroom"])
         findings = list(self._findings_beyond(evidence, limit, "warning" if is_half else "info"))
         has_overflowed = evidence.measurements.first_nonfinite is not None
         if is_half and not findings and not has_overflowed:  # ND705 reports that
-            findings = list(
-                self._findings_beyond(evidence, largest / limits["headroom_notable"], "info")
-            )
+            notable = _find_limit(largest, limits["headroom_notable"])
+            findings = list(self._findings_beyond(evidence, notable, "info"))
         yield from findings
 
     def _findings_beyond(
@@ -139,6 +138,11 @@ class OverflowRisk(Rule):
             measured=(worst.value, limit),
             advice=advice,
         )
+
+
+def _find_limit(largest: float, headroom: float) -> float:
+    """The value above which the headroom is below `headroom`; a finite one is never below 0."""
+    return largest / headroom if headroom > 0 else math.inf
 
 
 def _largest_at_adds(evidence: Evidence, stack: str) -> Iterator[RatedSite]:
@@ -181,7 +185,8 @@ def _stream_advice(stack: str, remedy: Remedy | None) -> str:
 
 
 def _branch_advice(sites: list[RatedSite], limit: float) -> str:
-    power = max(1, math.ceil(math.log2(max(each.value for each in sites) / limit)) + 1)
+    excess = math.log2(max(each.value for each in sites)) - math.log2(limit)
+    power = max(1, math.ceil(excess) + 1)
     return (
         f"run it in bfloat16, or scale one factor's weights by 2^-{power} and the next matrix by "
         f"2^{power}, if only products lie between them"

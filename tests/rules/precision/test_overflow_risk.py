@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import pytest
 
@@ -49,6 +50,26 @@ def test_the_last_number_fits() -> None:
     assert run_rule(make_evidence(max_abs=values_at(5, value=65505.0)), "ND701", headroom=0.5) == ()
 
 
+def make_peak(value: float) -> InnerPeak:
+    return InnerPeak(
+        id=PRODUCT,
+        module="layers.2.mlp",
+        kind="product",
+        number=0,
+        add="layers.2/add#0",
+        value=value,
+        dtype="float32",
+    )
+
+
+def test_every_headroom_of_the_range_can_be_set() -> None:
+    seen = make_evidence(
+        run="float16", max_abs=values_at(5, value=65505.0), inner_peaks=(make_peak(9e4),)
+    )
+    assert run_rule(seen, "ND701", headroom=0.0, headroom_notable=0.0) == ()
+    assert len(run_rule(seen, "ND701", headroom=sys.float_info.max)) == 2
+
+
 class TestLittleLeft:
     def test_is_told_of_a_float16_model_alone(self) -> None:
         sizes = values_at(3, value=40000.0)
@@ -89,16 +110,7 @@ def test_where_the_stream_has_other_readers_it_stays_in_float32() -> None:
 
 
 def test_a_product_inside_a_branch_has_its_own_remedy() -> None:
-    peak = InnerPeak(
-        id=PRODUCT,
-        module="layers.2.mlp",
-        kind="product",
-        number=0,
-        add="layers.2/add#0",
-        value=300000.0,
-        dtype="float32",
-    )
-    finding = one(make_evidence(inner_peaks=(peak,)), "ND701")
+    finding = one(make_evidence(inner_peaks=(make_peak(300000.0),)), "ND701")
     assert finding.ids == (PRODUCT,) and "4.58× 65504" in finding.message
     assert "2^-4" in finding.advice
     assert 300000 * 2 / 2**4 <= 65504 < 300000 * 2 / 2**3
