@@ -41,8 +41,11 @@ def _check_places(places: str, ids: list[str], norms: list[Json]) -> None:
     many = re.fullmatch(r"all ([\d,]+) norms", places)
     if many:
         assert int(many.group(1).replace(",", "")) == len(norms) == len(ids)
-    else:
-        assert any(id in places for id in ids), (places, ids)
+        return
+    names, _, more = re.sub(r" and ([\d,]+) more$", r"|\1", places).partition("|")
+    shown = names.split(", ")
+    assert set(shown) <= set(ids), (places, ids)
+    assert not more or len(shown) + int(more.replace(",", "")) == len(ids), (places, ids)
 
 
 @claim(r"Gradients", "{some} of {all} tokens of input_ids, drawn by seed {seed}, are the targets")
