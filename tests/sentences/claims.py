@@ -89,7 +89,7 @@ def compile_template(template: str) -> re.Pattern[str]:
         else:
             parts.append(re.escape(part))
     end = r"(?=[;:.]\s|[.]?$)" if is_to_clause_end else r"(?=[;:,.)]?(?:\s|$))"
-    return re.compile("".join(parts) + ("$" if is_whole else end))
+    return re.compile("".join(parts) + (r"\Z" if is_whole else end), re.DOTALL)
 
 
 def find_claims(

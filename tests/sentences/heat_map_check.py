@@ -63,11 +63,16 @@ def check_drawing(heat_map: HeatMap, width: int) -> None:
     Raises:
         AssertionError: what is drawn is not what the map holds.
     """
+    check_lines(draw_lines(heat_map, width), heat_map)
+
+
+def draw_lines(heat_map: HeatMap, width: int) -> list[str]:
+    """Return a map as it stands on a screen of `width` columns."""
     buffer = io.StringIO()
     console = Console(file=buffer, width=width, color_system=None)
     for part in draw_heat_map(heat_map, width):
         console.print(part)
-    check_lines(buffer.getvalue().splitlines(), heat_map)
+    return [line.rstrip() for line in buffer.getvalue().splitlines()]
 
 
 def check_lines(lines: list[str], heat_map: HeatMap) -> None:

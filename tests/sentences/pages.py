@@ -27,7 +27,7 @@ def iterate_paragraphs(page: Page) -> Iterator[tuple[str, str]]:
     for element in page.elements:
         match element:
             case Heading():
-                heading = f"{element.title}  {element.detail}".strip()
+                heading = f"{element.title}{'  ' if element.detail else ''}{element.detail}"
                 yield heading, heading
             case Paragraph():
                 yield heading, element.text

@@ -13,7 +13,7 @@ _SEQUENCE = r"Sequence \d"
 _OUTLIER, _MASSIVE = 4.0, 1000.0
 
 
-@claim(_SEQUENCE, "^Sequence {sequence}  {list_text}$")
+@claim(_SEQUENCE, "^Sequence {sequence}  {list_text}$$")
 def check_sequence(sentence: Sentence, report: Json) -> None:
     trace = _trace_of(sentence, report)
     sentence.must_agree(sequence=trace["sequence"])
