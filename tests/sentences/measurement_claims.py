@@ -15,13 +15,6 @@ from tests.sentences.shown_numbers import agrees_with
 _BYTES = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2}
 
 
-@claim(r"Norms", "Norms  {some} of {all}, by eps share (if at least {least}), then kappa")
-def check_norms(sentence: Sentence, report: Json) -> None:
-    norms = len(report["measurements"]["norms"])
-    assert int(sentence["some"]) in (norms, min(norms, 8))
-    sentence.must_agree(all=norms, least=0.01)
-
-
 @claim(r"Invariances", "(their effective learning rate goes as {one}/||W||^{two}): {list_weights}.")
 def check_scale_invariant(sentence: Sentence, report: Json) -> None:
     weights = {
@@ -32,40 +25,6 @@ def check_scale_invariant(sentence: Sentence, report: Json) -> None:
     assert shown
     for name, size in shown:
         assert agrees_with(size, weights[name]), (name, size, weights)
-
-
-@claim(r"Norms", "{more} more norm[[s]]: largest eps share {share}[[, largest kappa {kappa}]]")
-def check_more_norms(sentence: Sentence, report: Json) -> None:
-    """They are the last ones by the order of the table; of equal ones, those of most variance."""
-    norms = [
-        report["measurements"]["norms"][each["id"]]
-        for each in report["architecture"]["norms"]
-        if each["id"] in report["measurements"]["norms"]
-    ]
-    rest = sorted(norms, key=_table_key)[8:]
-    shares = [each["eps_share"]["max"] for each in rest]
-    kappas = [kappa for each in rest if (kappa := _largest_kappa(each)) is not None]
-    sentence.must_agree(more=len(rest), share=max(shares))
-    assert sentence.holds("kappa") == bool(kappas)
-    if kappas:
-        sentence.must_agree(kappa=max(kappas))
-
-
-def _largest_kappa(norm: Json) -> float | None:
-    jacobian = norm["jacobian"] or {}
-    kappa = jacobian.get("live_kappa") or jacobian.get("kappa")
-    return None if kappa is None else float(kappa["max"])
-
-
-def _table_key(norm: Json) -> tuple[float, ...]:
-    """The more notable a norm is, the smaller; what is not a number is the most notable."""
-    share = norm["eps_share"]["max"]
-    keys = (
-        share if not share < 0.01 else 0.0,
-        _largest_kappa(norm) or 0.0,
-        -norm["input_var"]["median"],
-    )
-    return tuple(-math.inf if math.isnan(key) else -key for key in keys)
 
 
 @claim(r"Gradients", "Loss ({id_kind}): {value}, mean over {tokens} target token[[s]]")
