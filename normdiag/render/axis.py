@@ -21,6 +21,8 @@ class Axis:
     is_log: bool
     has_gaps: bool
     """Some of the values are not finite."""
+    has_zeros: bool = False
+    """Some of the values are 0, and drawn at the lower end of a logarithmic axis."""
 
     @classmethod
     def fit_values(cls, values: Iterable[float]) -> Axis:
@@ -35,6 +37,7 @@ class Axis:
             high=high,
             is_log=is_log,
             has_gaps=len(finite) < len(values),
+            has_zeros=is_log and len(positive) < len(finite),
         )
 
     def relative_position(self, value: float) -> float:

@@ -7,7 +7,8 @@ that it writes, whatever its origin. Widths, colours and characters are the draw
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,6 +18,7 @@ from normdiag.render.axis import Axis
 
 Style = Literal["plain", "quiet", "strong", "caution", "alarm"]
 """Ordinary words; explanations; what is worth emphasis; what is doubtful; what is wrong."""
+Extreme = Literal["largest", "smallest"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,16 +166,12 @@ class HeatMap:
     columns: tuple[str, ...]
     cells: tuple[tuple[float, ...], ...]
     """One tuple per row, of as many values as there are columns."""
-    extreme: Literal["largest", "smallest"]
+    extreme: Extreme
     """Which value stands for several where cells are merged."""
     shown_rows: tuple[int, ...]
     """Indices of the rows for formats without room for all, in order."""
     merges_columns: bool = True
     """Columns without room are merged into their extreme; else the map is drawn in parts."""
-
-    def pick_extreme(self, values: tuple[float, ...]) -> float:
-        """Return the value that stands for `values`."""
-        return max(values) if self.extreme == "largest" else min(values)
 
     def merge_columns(self, most: int) -> HeatMap:
         """Return the map with at most `most` columns, neighbours merged into their extreme."""
@@ -183,7 +181,7 @@ class HeatMap:
             self,
             columns=tuple(self.columns[start] for start in starts),
             cells=tuple(
-                tuple(self.pick_extreme(row[start : start + size]) for start in starts)
+                tuple(pick_extreme(row[start : start + size], self.extreme) for start in starts)
                 for row in self.cells
             ),
         )
@@ -191,6 +189,13 @@ class HeatMap:
     def count_merged(self, most: int) -> int:
         """Return how many columns go into one where at most `most` are shown."""
         return -(-len(self.columns) // most)
+
+
+def pick_extreme(values: Sequence[float], extreme: Extreme) -> float:
+    """Return the value that stands for `values`: nan where one of them is."""
+    if any(map(math.isnan, values)):
+        return math.nan
+    return max(values) if extreme == "largest" else min(values)
 
 
 Element = Heading | Sentence | FactList | ItemList | Table | Series | HeatMap

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _LONGEST = 300
+_LONGEST_MESSAGE = 1500
 
 
 def escape_text(text: str) -> str:
@@ -21,6 +22,11 @@ def shorten_text(text: str) -> str:
         return text
     half = _LONGEST // 2
     return f"{text[:half]}[.. {len(text) - 2 * half} characters ..]{text[-half:]}"
+
+
+def shorten_message(text: str) -> str:
+    """Return a message with all of its names and numbers, unless it is out of all proportion."""
+    return text if len(text) <= _LONGEST_MESSAGE else shorten_text(text)
 
 
 def escape_in_full(text: str) -> str:

@@ -41,11 +41,12 @@ def draw_shade(axis: Axis, value: float) -> str:
 
 def describe_shades(axis: Axis) -> str:
     """Return from which value on each shade is used."""
-    positions = [step / len(SHADES) for step in range(len(SHADES))]
-    return "  ".join(
-        f"{shade} {format_number(axis.value_at(position), 2)}"
-        for shade, position in zip(SHADES, positions, strict=True)
-    ) + (f"  {NOT_FINITE} not finite" if axis.has_gaps else "")
+    starts = [format_number(axis.value_at(step / len(SHADES)), 2) for step in range(len(SHADES))]
+    if axis.has_zeros:
+        starts[0] = f"0 and {starts[0]}"
+    return "  ".join(f"{shade} {start}" for shade, start in zip(SHADES, starts, strict=True)) + (
+        f"  {NOT_FINITE} not finite" if axis.has_gaps else ""
+    )
 
 
 def _pick_step(axis: Axis, value: float, steps: str) -> str:

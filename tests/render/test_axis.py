@@ -27,6 +27,9 @@ def test_it_is_linear_from_zero_where_the_values_are_alike_and_logarithmic_where
     assert Axis.fit_values([0.0, 14.0, math.nan]) == Axis(
         low=0.0, high=14.0, is_log=False, has_gaps=True
     )
+    assert Axis.fit_values([0.0, 0.5, 14.0]) == Axis(
+        low=0.5, high=14.0, is_log=True, has_gaps=False, has_zeros=True
+    )
     assert Axis.fit_values([14.0, 0.5]).describe_scale() == "log scale, 0.500 to 14.0"
     assert Axis.fit_values([]).describe_scale() == "linear scale, 0 to 0"
 
@@ -64,3 +67,9 @@ def test_larger_values_are_never_lighter(values):
     axis = Axis.fit_values(values)
     levels = [find_shade_level(axis, value) for value in sorted(values)]
     assert levels == sorted(levels)
+
+
+def test_the_legend_says_where_zeros_are_on_a_logarithmic_scale():
+    assert describe_shades(Axis.fit_values([0.0, 0.5, 14.0])).startswith("· 0 and 0.50  ░")
+    assert describe_shades(Axis.fit_values([0.5, 14.0])).startswith("· 0.50  ░")
+    assert describe_shades(Axis.fit_values([0.0, 14.0])).startswith("· 0  ░")

@@ -98,7 +98,8 @@ def test_heat_has_one_row_per_token_and_one_column_per_layer():
 
 def test_more_layers_than_room_are_folded_and_said_or_shown_in_parts():
     folded = render_text(make_trace(llama(60)), "trace")
-    assert "each column is 2 layers, the largest of them" in folded
+    assert "each column stands for 2 neighbours: the largest" in folded
+    assert "each column stands for 2 neighbours, the last for 1: the smallest" in folded
     parts = lines_of(
         render_text(make_trace(llama(60)), "trace", options=Options(all_rows=True)), "Stream norm"
     )

@@ -77,6 +77,8 @@ def check_largest_kappa(sentence: Sentence, report: Json) -> None:
     kappa = blocks[int(sentence["layer"])]["kappa"]
     sentence.must_agree(kappa=kappa)
     assert kappa is None or is_largest(kappa, numbers_of(each["kappa"] for each in blocks.values()))
+    same = [layer for layer, block in blocks.items() if block["kappa"] == kappa]
+    assert int(sentence["layer"]) == min(same), "the first of several is named"
 
 
 @claim(

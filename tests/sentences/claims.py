@@ -2,8 +2,8 @@
 
 A template is the sentence with `{name}` for each number, `{id_name}` for each name, `{list_name}`
 for some words and `[[..]]` for what may be missing; a `^` at its start stands for the start of the
-paragraph, a `$` at its end for the end of the clause. The function beside it computes every number
-anew from the JSON.
+paragraph, a `$` at its end for the end of the clause, `$$` for that of the paragraph. The function
+beside it computes every number anew from the JSON.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tests.sentences.shown_numbers import NUMBER, agrees_with, find_numbers
 
 Json = dict[str, Any]
+PageKind = Literal["report", "comparison"]
+"""What the JSON is that a page is held against."""
 Check = Callable[["Sentence", Json], None]
 
 
@@ -50,6 +52,7 @@ class Sentence:
 class Claim:
     """A kind of sentence and how it is checked."""
 
+    page: PageKind
     heading: re.Pattern[str]
     pattern: re.Pattern[str]
     check: Check
@@ -58,11 +61,11 @@ class Claim:
 CLAIMS: list[Claim] = []
 
 
-def claim(heading: str, template: str) -> Callable[[Check], Check]:
+def claim(heading: str, template: str, page: PageKind = "report") -> Callable[[Check], Check]:
     """Register the check of the sentences that read like `template` below such a heading."""
 
     def register(check: Check) -> Check:
-        CLAIMS.append(Claim(re.compile(heading), compile_template(template), check))
+        CLAIMS.append(Claim(page, re.compile(heading), compile_template(template), check))
         return check
 
     return register
@@ -70,11 +73,12 @@ def claim(heading: str, template: str) -> Callable[[Check], Check]:
 
 def compile_template(template: str) -> re.Pattern[str]:
     """Return the regular expression of a template."""
+    is_whole = template.endswith("$$")
     is_to_clause_end = template.endswith("$") or (
         template.endswith("}") and "{list_" in template.rsplit(" ", 1)[-1]
     )
     parts = ["^"] if template.startswith("^") else []
-    template = template.removeprefix("^").removesuffix("$")
+    template = template.removeprefix("^").rstrip("$")
     for part in re.split(r"(\{\w+\}|\[\[|\]\])", template):
         if part in ("[[", "]]"):
             parts.append("(?:" if part == "[[" else ")?")
@@ -85,21 +89,31 @@ def compile_template(template: str) -> re.Pattern[str]:
         else:
             parts.append(re.escape(part))
     end = r"(?=[;:.]\s|[.]?$)" if is_to_clause_end else r"(?=[;:,.)]?(?:\s|$))"
-    return re.compile("".join(parts) + end)
+    return re.compile("".join(parts) + (r"\Z" if is_whole else end), re.DOTALL)
 
 
-def check_paragraph(heading: str, paragraph: str, report: Json) -> Iterator[str]:
+def find_claims(
+    heading: str, paragraph: str, page: PageKind
+) -> Iterator[tuple[Claim, re.Match[str]]]:
+    """Yield every known sentence of `paragraph`."""
+    for each in CLAIMS:
+        if each.page == page and each.heading.match(heading):
+            for match in each.pattern.finditer(paragraph):
+                yield each, match
+
+
+def check_paragraph(
+    heading: str, paragraph: str, document: Json, page: PageKind = "report"
+) -> Iterator[str]:
     """Check every known sentence in `paragraph` and yield those with two numbers that none knows.
 
     Raises:
         AssertionError: a number that is not the report's.
     """
     rest = paragraph
-    for each in CLAIMS:
-        if each.heading.match(heading):
-            for match in each.pattern.finditer(paragraph):
-                each.check(Sentence(heading, match.group(), match.groupdict()), report)
-                rest = rest.replace(match.group(), "")
+    for each, match in find_claims(heading, paragraph, page):
+        each.check(Sentence(heading, match.group(), match.groupdict()), document)
+        rest = rest.replace(match.group(), "")
     for sentence in re.split(r"(?<=[.;])\s+", rest):
         if len(find_numbers(sentence)) > 1:
             yield f"{heading}: {sentence}"

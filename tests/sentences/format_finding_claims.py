@@ -41,7 +41,7 @@ def check_overflow_message(sentence: Sentence, report: Json) -> None:
 @claim(
     r"ND702",
     "max x^{two} is {square} at {id_norm} and overflows in the norm, whose output is {zero} "
-    "(the largest float16 is {largest}); {many} norms, {list_places}",
+    "(the largest float16 is {largest}); {many} norm[[s]], {list_places}",
 )
 def check_square_message(sentence: Sentence, report: Json) -> None:
     finding = finding_of(sentence, report)
@@ -55,6 +55,22 @@ def check_square_message(sentence: Sentence, report: Json) -> None:
         largest=65504,
         many=len(finding["ids"]),
     )
+
+
+@claim(
+    r"ND702",
+    "max x^{two} is {square} at {id_norm} and would overflow if it is squared in float16 "
+    "(the largest float16 is {largest}); {many} norm[[s]], {list_places}",
+)
+def check_possible_square_message(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    squares = report["measurements"]["precision"]["max_square"]
+    assert is_largest(squares[sentence["id_norm"]], [squares[id] for id in finding["ids"]])
+    assert all(squares[id] > 65504 for id in finding["ids"])
+    sentence.must_agree(
+        two=2, square=squares[sentence["id_norm"]], largest=65504, many=len(finding["ids"])
+    )
+    check_places(sentence["list_places"], finding, report)
 
 
 @claim(
@@ -117,8 +133,8 @@ def check_scaling_advice(sentence: Sentence, report: Json) -> None:
 )
 def check_epsilon_advice(sentence: Sentence, report: Json) -> None:
     """Both are representable in float16, whose smallest number is 2^-24."""
-    for name in ("high", "low"):
-        assert np.float16(float(sentence[name])) > 0
+    sentence.must_agree(high=1e-5, low=1e-6)
+    assert np.float16(1e-6) > 0
 
 
 @claim(r"ND204", "stores w of {one} + w, add {another} to every norm weight")

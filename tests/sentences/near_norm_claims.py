@@ -28,3 +28,7 @@ def check_calls(sentence: Sentence, report: Json) -> None:
     norms = [each for each in report["architecture"]["norms"] if each["scaling"] is not None]
     sentence.must_agree(calls=len(norms))
     assert norms[0]["id"] in sentence["list_names"]
+    names, _, more = sentence["list_names"].partition(" and ")
+    if more:
+        sentence_names = names.split(", ")
+        assert len(sentence_names) + int(more.removesuffix(" more")) == len(norms)

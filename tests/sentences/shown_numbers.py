@@ -15,6 +15,11 @@ def find_numbers(text: str) -> list[str]:
     return _ALONE.findall(text)
 
 
+def find_number_spans(text: str) -> list[tuple[int, int]]:
+    """Return where these numbers stand."""
+    return [match.span() for match in _ALONE.finditer(text)]
+
+
 def agrees_with(shown: str, value: float | None) -> bool:
     """Whether `shown` is `value` to the digits that are shown, or a bound that holds for it."""
     if value is None:

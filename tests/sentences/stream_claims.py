@@ -20,6 +20,12 @@ from tests.sentences.report_values import (
 from tests.sentences.shown_numbers import agrees_with
 
 _STREAM = r"Stream of "
+_FORMS = {
+    "additive": "additive, √(1 + b l) over adds l (independent writes), b =",
+    "geometric": "geometric,",
+    "power": "power of depth, exponent",
+    "bounded": "bounded, it tends to",
+}
 
 
 @claim(
@@ -243,7 +249,7 @@ def check_constant(sentence: Sentence, report: Json) -> None:
 )
 def check_law(sentence: Sentence, report: Json) -> None:
     growth = report["measurements"]["growth"][stack_of(sentence)]
-    assert sentence["list_form"].startswith(growth["law"])
+    assert sentence["list_form"] == _FORMS[growth["law"]]
     values = {
         "rate": growth["rate"],
         "error": growth["rate_error"],

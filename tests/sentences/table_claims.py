@@ -20,6 +20,7 @@ def check_table(heading: str, rows: list[TextRow], report: Json) -> None:
     Raises:
         AssertionError: a cell or an order that is not the report's, or a table that none knows.
     """
+    assert all(row not in rows[:place] for place, row in enumerate(rows)), "a row stands twice"
     for start, check in TABLES.items():
         if heading.startswith(start):
             check(heading, rows, report)

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 import normdiag
+from normdiag.render.interface import Options
+from normdiag.render.pages.inspection import build_inspection
 from sample_models import pre_norm
 from tests.sentences.claims import check_paragraph, compile_template
-from tests.sentences.page_check import check_page
+from tests.sentences.page_check import check_inspection
 from tests.sentences.pages import iterate_paragraphs
 from tests.sentences.report_values import read_document
 from tests.sentences.shown_numbers import agrees_with, find_numbers
@@ -67,7 +69,7 @@ def report() -> Any:
 def test_a_changed_report_contradicts_its_page(report: Any) -> None:
     """Each number that a sentence is held against is needed: another value is refused."""
     document = read_document(report)
-    check_page(report)
+    check_inspection(report)
     changed = copy.deepcopy(document)
     for add in changed["measurements"]["stream"].values():
         add["update_ratio"]["median"] *= 1.1
@@ -88,5 +90,6 @@ def test_an_unknown_sentence_is_named(report: Any) -> None:
 
 
 def check_paragraphs(report: Any, document: Any) -> None:
-    for heading, paragraph in iterate_paragraphs(report):
+    page = build_inspection(report, Options(all_rows=True))
+    for heading, paragraph in iterate_paragraphs(page):
         list(check_paragraph(heading, paragraph, document))

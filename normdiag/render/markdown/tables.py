@@ -6,7 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from normdiag.number_text import format_number
 from normdiag.render.axis import Axis
-from normdiag.render.elements import Bar, Cell, Gap, HeatMap, Name, Number, Row, Table
+from normdiag.render.elements import (
+    Bar,
+    Cell,
+    Gap,
+    HeatMap,
+    Name,
+    Number,
+    Row,
+    Table,
+    pick_extreme,
+)
 from normdiag.render.glyphs import describe_shades, draw_bar, draw_shade
 from normdiag.render.markdown.escape import escape_line, escape_words, format_code
 
@@ -45,7 +55,7 @@ def draw_heat_map(heat_map: HeatMap) -> Iterator[str]:
             yield _format_row([f"… {index - previous - 1} more", "", ""])
         previous = index
         shades = "".join(draw_shade(axis, value) for value in merged.cells[index])
-        extreme = format_number(heat_map.pick_extreme(heat_map.cells[index]))
+        extreme = format_number(pick_extreme(heat_map.cells[index], heat_map.extreme))
         yield _format_row([format_code(heat_map.rows[index]), format_code(shades), extreme])
     yield ""
     kind = "log" if axis.is_log else "linear"

@@ -23,7 +23,7 @@ from normdiag.render.elements import (
     Series,
     Table,
 )
-from normdiag.render.escape import shorten_text
+from normdiag.render.escape import shorten_message, shorten_text
 from normdiag.render.interface import Options
 from normdiag.render.truncated_lines import join_truncated
 from normdiag.report.compare.comparison import Comparison, Difference, StreamDifference
@@ -38,15 +38,13 @@ _ENDS = 2
 """Adds that are shown at either end of the stream and on either side of where it diverges."""
 _PLACES = 4
 """Sites that are listed of those where a difference is the same."""
-_LONGEST = 1500
-"""Characters of a message that is shown whole."""
 _SHOWN = 12
 """A stream of so many adds is shown whole."""
 
 
 def build_comparison(comparison: Comparison, options: Options) -> Page:
     """Return the outcome first, then what it rests on."""
-    headline = _limit_message(comparison.headline)
+    headline = shorten_message(comparison.headline)
     return Page(
         title=f"{comparison.a.target} and {comparison.b.target}",
         outcome=headline,
@@ -74,11 +72,6 @@ def select_adds(
         *range(last - _ENDS + 1, last + 1),
     }
     return sorted(i for i in shown if 0 <= i <= last)
-
-
-def _limit_message(message: str) -> str:
-    """Return a message with all of its names, unless they are out of all proportion."""
-    return message if len(message) <= _LONGEST else shorten_text(message)
 
 
 def _describe_subjects(comparison: Comparison) -> FactList:
@@ -119,7 +112,7 @@ def _list_differences(comparison: Comparison, *, all_rows: bool) -> Iterator[Ele
     detail = "" if comparison.differences else "none"
     yield Heading(title="Differences", detail=detail, is_lead=True)
     for difference in comparison.differences:
-        message = _limit_message(difference.message)
+        message = shorten_message(difference.message)
         yield Sentence(severity=difference.severity, text=f"{difference.kind}: {message}")
         yield from _list_other_sites(difference, all_rows=all_rows)
 
@@ -199,7 +192,7 @@ def _list_changes(comparison: Comparison) -> Iterator[Element]:
         why = f" ({shorten_text(change.why)})" if change.state == "worse" else ""
         yield Sentence(
             severity=finding.severity,
-            text=f"{change.state}: {name}: {shorten_text(finding.message)}{why}",
+            text=f"{change.state}: {name}: {shorten_message(finding.message)}{why}",
         )
     for rule in comparison.skipped_rules:
         text = f"Judged in one of the two only: {shorten_text(rule.code)}: {shorten_text(rule.why)}"

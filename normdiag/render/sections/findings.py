@@ -16,7 +16,7 @@ from normdiag.render.elements import (
     Sentence,
     Table,
 )
-from normdiag.render.escape import shorten_text
+from normdiag.render.escape import shorten_message, shorten_text
 from normdiag.render.severity import count_by_severity
 from normdiag.render.truncated_lines import truncate_lines
 from normdiag.render.verdict import pair_with_statuses
@@ -75,7 +75,7 @@ def _describe_finding(finding: Finding, *, all_rows: bool) -> Iterator[Element]:
         title=f"{shorten_text(finding.code)} {shorten_text(finding.name)}",
         detail=f"({finding.confidence} confidence)",
     )
-    facts: list[tuple[str, tuple[str, ...]]] = [("what", (shorten_text(finding.message),))]
+    facts: list[tuple[str, tuple[str, ...]]] = [("what", (shorten_message(finding.message),))]
     if finding.value is not None:
         value = format_value(finding.value)
         if finding.threshold is not None:
@@ -85,7 +85,7 @@ def _describe_finding(finding: Finding, *, all_rows: bool) -> Iterator[Element]:
         facts.append(("where", _list_places(finding, all_rows=all_rows)))
     if finding.explained_by is not None:
         facts.append(("cause", (_describe_cause(finding.explained_by, finding),)))
-    facts.append(("do", (shorten_text(finding.advice),)))
+    facts.append(("do", (shorten_message(finding.advice),)))
     facts.append(("more", (f"normdiag rules {shorten_text(finding.code)}",)))
     yield FactList(facts=tuple(Fact(label=label, lines=lines) for label, lines in facts))
 

@@ -57,7 +57,7 @@ def describe_outliers(report: Report, trace: TokenTrace) -> Iterator[str]:
 
 
 def _find_peak(
-    traced: dict[str, tuple[float, ...]], medians: dict[str, float], position: int
+    traced: dict[str, tuple[float, ...]], medians: dict[str, float | None], position: int
 ) -> _TokenPeak:
     ratios = {id: _norm_ratio(norms[position], medians[id]) for id, norms in traced.items()}
     site = max(ratios, key=lambda id: ratios[id])
@@ -70,16 +70,17 @@ def _find_peak(
     )
 
 
-def _finite_median(norms: tuple[float, ...]) -> float:
-    """Return the median of the finite ones; 0 where there are none."""
-    return median([norm for norm in norms if math.isfinite(norm)] or [0.0])
+def _finite_median(norms: tuple[float, ...]) -> float | None:
+    """Return the median of the finite ones; None where there are none."""
+    finite = [norm for norm in norms if math.isfinite(norm)]
+    return median(finite) if finite else None
 
 
-def _norm_ratio(norm: float, typical: float) -> float:
+def _norm_ratio(norm: float, typical: float | None) -> float:
     """Return a token's norm over the median one; 0 where there is none to compare with."""
-    if typical == 0:
+    if typical is None or norm == 0:
         return 0.0
-    return norm / typical if math.isfinite(norm) else math.inf
+    return norm / typical if typical > 0 and math.isfinite(norm) else math.inf
 
 
 def _quote_token(trace: TokenTrace, position: int) -> str:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
 
 from normdiag.evidence.architecture import Norm, ResidualAdd, Stack
 from normdiag.evidence.tokens import TokenTrace
-from normdiag.render.elements import Element, Heading, HeatMap, Sentence
+from normdiag.render.elements import (
+    Element,
+    Extreme,
+    Heading,
+    HeatMap,
+    Sentence,
+    pick_extreme,
+)
 from normdiag.render.escape import shorten_text
 from normdiag.render.sections.outlier_tokens import describe_outliers
 from normdiag.render.sections.stack_names import name_stack
@@ -20,7 +27,6 @@ _ENDS = 8
 
 Columns = Sequence[tuple[str, tuple[str, ...]]]
 """A title each, and the ids of the sites that it stands for."""
-Extreme = Literal["largest", "smallest"]
 
 
 def section(report: Report, trace: TokenTrace, *, all_rows: bool) -> Iterator[Element]:
@@ -43,21 +49,22 @@ def _map_stack(
 ) -> Iterator[Element]:
     adds = report.architecture.adds_of_stack(stack.id)
     norms = report.architecture.norms_of_stack(stack.id)
+    name = name_stack(stack.id)
     maps: tuple[tuple[str, Mapping[str, tuple[float, ...]], Columns, Extreme], ...] = (
         (
-            f"Stream norm after each layer of {name_stack(stack.id)}",
+            f"Stream norm after each layer of {name}",
             trace.out_norm,
             _list_last_adds(adds),
             "largest",
         ),
         (
-            "Update ratio, largest of each layer",
+            f"Update ratio, largest of each layer of {name}",
             trace.update_ratio,
             _list_adds(adds),
             "largest",
         ),
         (
-            "Variance of norm inputs, smallest of each layer",
+            f"Variance of norm inputs, smallest of each layer of {name}",
             trace.input_var,
             _list_norms(norms),
             "smallest",
@@ -84,9 +91,8 @@ def _make_heat_map(
     ]
     if not measured or not length:
         return None
-    pick = max if extreme == "largest" else min
     cells = tuple(
-        tuple(pick(site[position] for site in sites) for _, sites in measured)
+        tuple(pick_extreme([site[position] for site in sites], extreme) for _, sites in measured)
         for position in range(length)
     )
     return HeatMap(
@@ -95,7 +101,7 @@ def _make_heat_map(
         columns=tuple(title for title, _ in measured),
         cells=cells,
         extreme=extreme,
-        shown_rows=_select_rows([pick(row) for row in cells], extreme),
+        shown_rows=_select_rows([pick_extreme(row, extreme) for row in cells], extreme),
     )
 
 
@@ -108,7 +114,9 @@ def _select_rows(extremes: list[float], extreme: Extreme) -> tuple[int, ...]:
     rows = list(range(len(extremes)))
     if len(rows) <= _FOLD_FROM:
         return tuple(rows)
-    ranked = sorted(rows, key=lambda row: extremes[row], reverse=extreme == "largest")
+    first = math.inf if extreme == "largest" else -math.inf
+    keys = [first if math.isnan(value) else value for value in extremes]
+    ranked = sorted(rows, key=lambda row: keys[row], reverse=extreme == "largest")
     return tuple(sorted({*rows[:_ENDS], *rows[-_ENDS:], *ranked[:_ENDS]}))
 
 

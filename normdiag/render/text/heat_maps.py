@@ -11,7 +11,7 @@ from rich.text import Text
 
 from normdiag.number_text import format_number
 from normdiag.render.axis import Axis
-from normdiag.render.elements import HeatMap
+from normdiag.render.elements import HeatMap, pick_extreme
 from normdiag.render.escape import escape_text
 from normdiag.render.glyphs import describe_shades, draw_shade, find_shade_level
 from normdiag.render.text.layout import INDENT, STYLES, make_paragraph
@@ -31,7 +31,9 @@ def draw_heat_map(heat_map: HeatMap, width: int) -> Iterator[RenderableType]:
         yield from _draw_panel(heat_map.merge_columns(room), axis, room)
         size = heat_map.count_merged(room)
         if size > 1:
-            note = f"     each column is {size} layers, the {heat_map.extreme} of them"
+            rest = len(heat_map.columns) % size
+            last = f", the last for {rest}" if rest else ""
+            note = f"     each column stands for {size} neighbours{last}: the {heat_map.extreme}"
             yield make_paragraph(note, STYLES["quiet"])
     else:
         for panel in _split_panels(heat_map, room):
@@ -59,7 +61,9 @@ def _draw_row(panel: HeatMap, index: int, axis: Axis, cell_width: int) -> Text:
         level = find_shade_level(axis, value)
         colour = "bold red" if level is None else _COLOURS[level]
         line.append(draw_shade(axis, value) * cell_width, colour)
-    return line.append(f" {format_number(panel.pick_extreme(panel.cells[index])):>{_NUMBER_WIDTH}}")
+    return line.append(
+        f" {format_number(pick_extreme(panel.cells[index], panel.extreme)):>{_NUMBER_WIDTH}}"
+    )
 
 
 def _shorten_label(label: str) -> str:

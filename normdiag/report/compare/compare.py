@@ -91,6 +91,9 @@ def compare_reports(
         first_divergence=part,
         stream=stream,
         outputs=sides.differences.outputs,
+        norms=sides.differences.norms,
+        gains=sides.differences.gains,
+        biases=sides.differences.biases,
         equal_outputs=list_equal_outputs(sides) if basis == "summaries" else (),
         not_compared=tuple(list_not_compared(sides)),
         changes=tuple(finding_changes.find_changes(a, b, sides.pairing.paired_ids)),
@@ -169,8 +172,17 @@ def _write_headline(
     places = forward_order(sides.a.architecture)
     if causes[0].a and _start_of_divergence(part, places, sides) < places.get(causes[0].a[0], 0):
         return f"{effects}; downstream, {cause}"
-    error = f"relative error {format_number(part.out)}"
+    site = next(site for site in stream if site.a == part.a)
+    error = f"relative error {format_number(part.out)}{_describe_single_tokens(site)}"
     return f"{cause}; the stream diverges from {part.a} on ({error})"
+
+
+def _describe_single_tokens(site: StreamDifference) -> str:
+    """What an error is that only some tokens have, beside the median of all."""
+    if site.out.median > site.tolerance:
+        return ""
+    where = "of the largest norm" if site.tokens is None else "at the worst token"
+    return f" {where}, median {format_number(site.out.median)}"
 
 
 def _start_of_divergence(part: Divergence, places: Mapping[str, float], sides: ReportPair) -> float:
@@ -202,17 +214,21 @@ def _describe_next_step(part: Divergence | None, sides: ReportPair) -> str:
 
 def _describe_no_difference(stream: tuple[StreamDifference, ...], sides: ReportPair) -> str:
     rounding, outputs = sides.rounding, sides.differences.outputs
-    largest = max((each.median for each in outputs.values()), default=None)
     if not stream:
         return "no difference in structure, norms and weights; the streams were not compared"
-    worst = max(stream, key=lambda site: site.out.median)
-    if worst.out.max == 0.0:
-        is_equal = largest == 0.0 or (largest is None and are_outputs_identical(sides))
+    parts = [part for site in stream for part in (site.skip, site.branch, site.out)]
+    if all(part.max == part.median == 0.0 for part in parts):
+        is_equal = are_outputs_identical(sides)
+        if outputs:
+            is_equal = all(each.max == 0.0 for each in outputs.values())
         what = "streams and outputs are" if is_equal else "streams are"
         return f"no difference: the {what} equal in every number that was compared"
-    behind = "" if largest is None else f"; of the outputs at most {format_number(largest)}"
+    worst = max(stream, key=lambda site: site.out.median)
+    statistic = "of norms over tokens" if worst.tokens is None else "median over tokens"
+    largest = max((each.median for each in outputs.values()), default=None)
+    behind = "" if largest is None else f"; that of the outputs at most {format_number(largest)}"
     return (
-        f"no difference beyond rounding in {rounding.dtype}: the relative error of the stream is "
-        f"at most {format_number(worst.out.median)} at {worst.a} (rounding tolerance "
-        f"{format_number(worst.tolerance)}){behind}"
+        f"no difference beyond rounding in {rounding.dtype}: the relative error of the stream "
+        f"({statistic}) is at most {format_number(worst.out.median)} at {worst.a} (rounding "
+        f"tolerance {format_number(worst.tolerance)}){behind}"
     )

@@ -6,7 +6,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
 
-from normdiag.evidence.differences import RelativeDifference
+from normdiag.evidence.differences import NormDifference, RelativeDifference, VectorDifference
 from normdiag.evidence.record import record
 from normdiag.evidence.subject import Subject
 from normdiag.findings import Finding, Severity, SkippedRule
@@ -125,6 +125,12 @@ class Comparison:
     changes: tuple[FindingChange, ...]
     outputs: dict[str, RelativeDifference] = field(default_factory=dict)
     """Of the models' output tensors on the same inputs."""
+    norms: dict[str, NormDifference] = field(default_factory=dict)
+    """Of what paired norms receive and put out on the same inputs, by id in the first."""
+    gains: dict[str, VectorDifference] = field(default_factory=dict)
+    """Of the gains of paired norms, element by element, by id in the first."""
+    biases: dict[str, VectorDifference] = field(default_factory=dict)
+    """The same of their biases."""
     equal_outputs: tuple[str, ...] = ()
     """Of saved reports: names of outputs whose sums agree in both, within rounding."""
     not_compared: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from normdiag.evidence.architecture import layer_id
+from normdiag.evidence.architecture import layer_id, title_stack
 from normdiag.report.compare.comparison import Difference
 from normdiag.report.compare.fingerprints import Fingerprint, compute_fingerprints, is_match
 from normdiag.report.compare.report_pair import ReportPair
@@ -60,11 +60,11 @@ def describe_moved_layers(sides: ReportPair, moved: MovedLayers) -> list[Differe
 def _moved_difference(a: str, b: str, layer: int, source: int, *, is_swap: bool) -> Difference:
     if is_swap:
         message = (
-            f"layers {layer} and {source} of {a} are swapped in B: each has the weights "
-            "of the other"
+            f"layers {layer} and {source} of {title_stack(a)} are swapped in B: each has the "
+            "weights of the other"
         )
     else:
-        message = f"layer {layer} of {a} in B has the weights of layer {source} in A"
+        message = f"layer {layer} of {title_stack(a)} in B has the weights of layer {source} in A"
     return Difference(
         kind="moved-layers",
         severity="error",

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import Norm, ResidualAdd, Scale, Stack
+from normdiag.evidence.architecture import Norm, ResidualAdd, Scale, Stack, title_stack
 from normdiag.evidence.epsilon_forms import format_denominator
 from normdiag.findings import Severity
 from normdiag.report.compare.comparison import Difference, DifferenceKind
-from normdiag.report.compare.report_pair import ReportPair, SiteDifference, fold_differences
+from normdiag.report.compare.report_pair import (
+    ReportPair,
+    SiteDifference,
+    fold_differences,
+    format_ids,
+)
 from normdiag.report.compare.rounding import Rounding
 from normdiag.report.compare.tensor_differences import are_all_tensors_equal
 
@@ -29,7 +34,8 @@ def _find_unpaired_stacks(sides: ReportPair) -> Iterator[Difference]:
         paired = {stacks[place].id for stacks in sides.pairing.stacks}
         for stack in report.architecture.stacks:
             if stack.id not in paired:
-                what = f"{name} has a stack {stack.id} ({stack.layers} layers, width {stack.width})"
+                title = title_stack(stack.id)
+                what = f"{name} has a stack {title} ({stack.layers} layers, width {stack.width})"
                 yield _one_sided_difference(
                     "stacks", f"{what} without counterpart in {other}", (stack.id,), place
                 )
@@ -48,18 +54,19 @@ def _one_sided_difference(
 
 
 def _compare_stacks(sides: ReportPair, a: Stack, b: Stack) -> Iterator[Difference]:
+    title = format_ids((title_stack(a.id), title_stack(b.id)))
     if a.width != b.width:
-        message = f"the stream of {a.id} has {a.width} features in A and {b.width} in B"
+        message = f"the stream of {title} has {a.width} features in A and {b.width} in B"
         yield Difference(kind="width", severity="error", a=(a.id,), b=(b.id,), message=message)
     counts = []
     if a.layers != b.layers:
         counts.append(
-            f"{a.id} has {a.layers} layers in A and {b.layers} in "
+            f"{title} has {a.layers} layers in A and {b.layers} in "
             f"B{_describe_unpaired_layers(sides, a, b)}"
         )
     x, y = a.residual_adds_per_layer, b.residual_adds_per_layer
     if x != y:
-        counts.append(f"each layer of {a.id} has {x} residual adds in A and {y} in B")
+        counts.append(f"each layer of {title} has {x} residual adds in A and {y} in B")
     for message in counts:
         yield Difference(kind="layers", severity="error", a=(a.id,), b=(b.id,), message=message)
 
