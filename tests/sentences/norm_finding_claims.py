@@ -124,12 +124,23 @@ def check_share_message(sentence: Sentence, report: Json) -> None:
 )
 def check_constant_message(sentence: Sentence, report: Json) -> None:
     (values,) = norm_values(report, [sentence["id_norm"]])
+    constant = values["constant"] - values["constant_without_input"]
     sentence.must_agree(
-        constant=values["constant"],
+        constant=constant,
         tokens=values["tokens"],
-        share=values["constant"] / values["tokens"],
+        share=constant / values["tokens"],
         threshold=finding_of(sentence, report)["threshold"],
     )
+
+
+@claim(
+    r"ND302",
+    "{constant} of {tokens} tokens are constant and made of parameters alone, such as class tokens "
+    "that start at zero, at {id_norm}",
+)
+def check_own_tokens_message(sentence: Sentence, report: Json) -> None:
+    (values,) = norm_values(report, [sentence["id_norm"]])
+    sentence.must_agree(constant=values["constant_without_input"], tokens=values["tokens"])
 
 
 @claim(
