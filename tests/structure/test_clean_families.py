@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import normdiag
+from tests.sentences.page_check import check_page
 from tests.structure.families.family import Family, families
 
 MAINSTREAM = """
@@ -27,3 +28,14 @@ def test_a_family_at_initialisation_gets_no_warning(name: str) -> None:
     model, inputs = FAMILIES[name].build()
     report = normdiag.inspect(model, inputs=inputs)
     assert [(f.code, f.message) for f in report.findings if f.severity != "info"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "infos"), [("olmo2", {"ND301", "ND302"}), ("gemma2", {"ND301"}), ("deit", {"ND302"})]
+)
+def test_what_is_so_of_a_small_model_is_said_as_info(name: str, infos: set[str]) -> None:
+    """Branches of the size of sqrt(epsilon); a class and a distillation token that start as 0."""
+    model, inputs = FAMILIES[name].build()
+    report = normdiag.inspect(model, inputs=inputs, measure=("stream", "norms"))
+    assert {f.code for f in report.findings} == infos
+    check_page(report)
