@@ -14,9 +14,8 @@ from torch import nn
 from transformers import Gemma3ForCausalLM, Gemma3TextConfig
 
 WIDTH, LAYERS, HEAD, INNER, WORDS, START = 256, 12, 256, 64, 96, 2
-SINK, LOUD, PEAK, FAINT, OWN = 7, 11, 23, 29, 31
-"""Channels: of the massive activation, of most energy, of the outlier gain, of a small gain, and of
-the direction that one block erases."""
+SINK, LOUD, PEAK, FAINT = 7, 11, 23, 29
+"""Channels: of the massive activation, of most energy, of the outlier gain, of small gains."""
 USUAL = 0.89
 
 
@@ -74,9 +73,13 @@ def _plant_dead_gains(model: Gemma3ForCausalLM) -> None:
 
 
 def _plant_outlier_gain(model: Gemma3ForCausalLM) -> None:
-    """153 beside 0.89, and the smallest gain of the same norm 2.2e5 times smaller."""
+    """153 beside 0.89, and two gains of the same norm 1.1e5 times smaller.
+
+    Two, since the direction that the norm removes can take one small singular value with it.
+    """
     gain = model.model.layers[4].input_layernorm.weight
-    gain[PEAK], gain[FAINT] = 153 - 1, 153 / 2.2e5 - 1
+    gain[PEAK] = 153 - 1
+    gain[FAINT : FAINT + 2] = 153 / 1.1e5 - 1
     attention = model.model.layers[4].self_attn
     for reader in (attention.q_proj, attention.k_proj, attention.v_proj):
         reader.weight[:, PEAK] *= 0.01
