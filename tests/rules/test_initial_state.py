@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import Gemma2Config, Gemma2ForCausalLM
+from transformers import Gemma2Config, Gemma2ForCausalLM, Olmo2Config, Olmo2Model
 
 from normdiag.evidence.architecture import Gain, Norm
 from normdiag.evidence.norm_inputs import NormMeasurement
@@ -119,3 +119,27 @@ def test_training_makes_the_branch_grow() -> None:
         optimizer.step()
         optimizer.zero_grad()
     assert shares[0] == pytest.approx(0.52, abs=0.03) and shares[10] < 0.2
+
+
+@pytest.mark.slow
+def test_a_first_output_norm_of_real_width_is_dominated_by_epsilon() -> None:
+    """What ND301's page says of an OLMo 2 of width 2048."""
+    torch.manual_seed(0)
+    config = Olmo2Config(
+        vocab_size=256,
+        num_hidden_layers=1,
+        hidden_size=2048,
+        intermediate_size=64,
+        num_attention_heads=16,
+        pad_token_id=1,
+        eos_token_id=2,
+    )
+    model = Olmo2Model(config).eval()
+    seen: list[torch.Tensor] = []
+    model.layers[0].post_attention_layernorm.register_forward_hook(
+        lambda module, args, out: seen.append(args[0].double())
+    )
+    with torch.no_grad():
+        model(torch.randint(10, 250, (1, 512), generator=torch.Generator().manual_seed(0)))
+    share = config.rms_norm_eps / (seen[0].square().mean(-1) + config.rms_norm_eps)
+    assert float(share.median()) == pytest.approx(0.70, abs=0.03)

@@ -125,7 +125,7 @@ class ConstantInput(Rule):
         for is_unsafe in (True, False):
             sites = tuple(each for each in own if (each.id in without) == is_unsafe)
             if sites:
-                yield self._own_token_finding(evidence, sites, is_unsafe)
+                yield self._class_token_finding(evidence, sites, is_unsafe)
         quiet = sort_worst_first(_constant_shares(evidence, lambda of: of.padded_constant))
         if quiet:
             yield self._padding_finding(evidence, quiet, bool(without & set(site_ids(quiet))))
@@ -154,7 +154,7 @@ class ConstantInput(Rule):
             f"{trace_hint(evidence, worst.id)}",
         )
 
-    def _own_token_finding(
+    def _class_token_finding(
         self, evidence: Evidence, sites: tuple[RatedSite, ...], unsafe: bool
     ) -> Finding:
         worst = sites[0]
