@@ -64,6 +64,9 @@ class NormMeasurement:
     constant: int = 0
     """Of `tokens`, how many have 1e6 m2 <= eps (m2 = 0 where eps is 0): their input is constant
     (zero, for RMSNorm) relative to epsilon, and the output is the bias."""
+    constant_without_input: int = 0
+    """Of `constant`, how many are tokens that the model makes of its parameters alone (class,
+    distillation and register tokens): there is nothing of the input in them yet."""
     padded_constant: int = 0
     """The same count over padded tokens, which are excluded from all other numbers."""
     channel_share: float | None = None

@@ -118,18 +118,78 @@ def check_share_message(sentence: Sentence, report: Json) -> None:
 
 
 @claim(
+    r"ND301",
+    f"eps / (m2 + eps) is {{share}} {_ROWS} at {{many}} norms, {{list_places}}",
+)
+def check_largest_share_message(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    shares = [each["eps_share"]["median"] for each in norm_values(report, finding["ids"])]
+    sentence.must_agree(share=max(shares), threshold=finding["threshold"], many=len(shares))
+    check_places(sentence["list_places"], finding, report)
+
+
+@claim(r"ND301", "worst {id_norm}: eps {eps}, m2 {m2}")
+def check_worst_share_message(sentence: Sentence, report: Json) -> None:
+    (values,) = norm_values(report, [sentence["id_norm"]])
+    eps = norm_of(report, sentence["id_norm"])["eps"]
+    sentence.must_agree(eps=eps, m2=values["input_var"]["median"])
+
+
+@claim(
+    r"ND301",
+    "epsilon is the larger term at {many} of {tokens} tokens (share {share}, threshold "
+    "{threshold}) at {id_norm}: eps {eps}, smallest m2 {m2}",
+)
+def check_some_tokens_message(sentence: Sentence, report: Json) -> None:
+    (values,) = norm_values(report, [sentence["id_norm"]])
+    many = values["eps_dominated"] - values["constant"]
+    sentence.must_agree(
+        many=many,
+        tokens=values["tokens"],
+        share=many / values["tokens"],
+        threshold=finding_of(sentence, report)["threshold"],
+        eps=norm_of(report, sentence["id_norm"])["eps"],
+        m2=values["input_var"]["min"],
+    )
+
+
+@claim(
+    r"ND30[12]",
+    "no gain has left {one} and no bias {zero}, as at initialisation, where branches are small",
+)
+def check_initial_state(sentence: Sentence, report: Json) -> None:
+    norms = report["architecture"]["norms"]
+    gains = [norm["gain"] for norm in norms if norm["gain"] is not None]
+    assert all(gain["min_abs"] == gain["max_abs"] == 1 for gain in gains)
+    assert not any(gain["negatives"] for gain in gains)
+    assert not any(norm["bias_rms"] for norm in norms)
+    sentence.must_agree(one=1, zero=0)
+
+
+@claim(
     r"ND302",
     "{constant} of {tokens} tokens are constant (share {share}, threshold {threshold}) at "
     "{id_norm}",
 )
 def check_constant_message(sentence: Sentence, report: Json) -> None:
     (values,) = norm_values(report, [sentence["id_norm"]])
+    constant = values["constant"] - values["constant_without_input"]
     sentence.must_agree(
-        constant=values["constant"],
+        constant=constant,
         tokens=values["tokens"],
-        share=values["constant"] / values["tokens"],
+        share=constant / values["tokens"],
         threshold=finding_of(sentence, report)["threshold"],
     )
+
+
+@claim(
+    r"ND302",
+    "{constant} of {tokens} tokens are constant and made of parameters alone, such as class tokens "
+    "that start at zero, at {id_norm}",
+)
+def check_own_tokens_message(sentence: Sentence, report: Json) -> None:
+    (values,) = norm_values(report, [sentence["id_norm"]])
+    sentence.must_agree(constant=values["constant_without_input"], tokens=values["tokens"])
 
 
 @claim(

@@ -14,6 +14,7 @@ from normdiag.measure.statistics.rows import Indices, to_numpy
 from normdiag.measure.statistics.summaries import Numbers
 from normdiag.measure.statistics.token_statistics import TokenStatistics
 from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.input_free_tokens import find_input_free_positions
 
 TOP_CHANNELS, CONSTANT_INDICES = 5, 32
 """How many are reported."""
@@ -106,6 +107,7 @@ class NormInputAccumulator:
     amplification: TokenStatistics = field(default_factory=TokenStatistics)
     tokens: int = 0
     constant: int = 0
+    constant_without_input: int = 0
     padded_constant: int = 0
     eps_dominated: int = 0
     constant_groups: set[int] = field(default_factory=set)
@@ -142,7 +144,7 @@ class NormInputAccumulator:
             return
         if self.running_variance is None:
             self._update_variances(m2)
-            self._count_constant(all_m2, valid)
+            self._count_constant(all_m2, valid, record.norm)
         with np.errstate(invalid="ignore", divide="ignore"):
             energy = np.where(square != 0, record.input_rows.shape[-1] * mean**2 / square, 0.0)
         self.tokens += m2.size
@@ -161,6 +163,7 @@ class NormInputAccumulator:
             self.eps_dominated += other.eps_dominated
         self.tokens += other.tokens
         self.constant += other.constant
+        self.constant_without_input += other.constant_without_input
         self.padded_constant += other.padded_constant
         self.constant_groups |= other.constant_groups
         self.vectors += other.vectors
@@ -195,6 +198,7 @@ class NormInputAccumulator:
             max_abs=float(self.channel_max.max()),
             top_channels=_top_channels(self.channel_max),
             constant=constant,
+            constant_without_input=self.constant_without_input,
             padded_constant=self.padded_constant,
             constant_indices=tuple(indices[:CONSTANT_INDICES]),
             eps_dominated=self.eps_dominated,
@@ -208,15 +212,19 @@ class NormInputAccumulator:
             self.eps_dominated += int((share > 1 / 2).sum())
             self.amplification.update(1.0 / self.divisor.compute_denominator(m2))
 
-    def _count_constant(self, all_m2: Numbers, valid: slice | Indices) -> None:
+    def _count_constant(self, all_m2: Numbers, valid: slice | Indices, norm: DetectedNorm) -> None:
         """Count constant inputs among all rows, padding included."""
         is_constant = self.divisor.is_constant(all_m2)
-        count = int(is_constant[valid].sum())
-        self.constant += count
-        self.padded_constant += int(is_constant.sum()) - count
+        constant_rows = np.arange(all_m2.size)[valid][is_constant[valid]]
+        self.constant += constant_rows.size
+        self.padded_constant += int(is_constant.sum()) - constant_rows.size
         if self.groups > 1:
-            constant_rows = np.arange(all_m2.size)[valid][is_constant[valid]]
             self.constant_groups.update((constant_rows % self.groups).tolist())
+        elif constant_rows.size and norm.axes == (-1,):
+            free = find_input_free_positions(norm.source)
+            if free:
+                positions = constant_rows % norm.source.shape[-2]
+                self.constant_without_input += int(np.isin(positions, free).sum())
 
     def _update_channels(self, offset: Numbers, channel_max: Numbers) -> None:
         self.offset = offset.copy() if self.offset is None else self.offset + offset

@@ -9,6 +9,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.findings import Finding, Severity
 from normdiag.number_text import format_count, format_number, format_setting
+from normdiag.rules.initial_state import describe_initial_state, is_small_by_initialisation
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -34,7 +35,8 @@ class ConstantInput(Rule):
 
     Counts, per norm, the tokens whose input is constant over the channels (zero for RMSNorm) within
     the resolution set by epsilon; for GroupNorm it counts groups, for BatchNorm channels. Padded
-    tokens are counted separately and reported as info.
+    tokens are counted separately and reported as info, and so are tokens that the model makes of
+    its parameters alone, such as class tokens that start at zero.
 
     ## Why it matters
 
@@ -49,6 +51,12 @@ class ConstantInput(Rule):
     with an epsilon of 0 those with m2 = 0. m2 is the variance over channels, the mean square for
     RMSNorm. Their share of all tokens is compared with the threshold; where epsilon is 0, any such
     token is an error. An input that is small but not constant is reported by ND301.
+
+    Tokens without input are found in the graph: the input of the norm is followed back through
+    elementwise operations to where tokens are joined, and those that no input of the model has
+    reached hold nothing that a norm could remove. In a model as initialised (every gain 1, every
+    bias 0) the norms behind the weights of a branch are info as well, unless an input is exactly
+    zero or flat (one number at all channels): see ND301.
 
     ## Thresholds
 
@@ -65,7 +73,8 @@ class ConstantInput(Rule):
     ## When it is wrong
 
     Rows of zeros are harmless where nothing reads them: a zero embedding for padding, an image of
-    one colour in the inputs. Branches that are zero-initialised by design (ReZero, zero-initialised
+    one colour in the inputs. Tokens of parameters alone that are written in place into the stream
+    are not told from others. Branches that are zero-initialised by design (ReZero, zero-initialised
     gates) give their output norm a constant input until training has begun.
 
     ## References
@@ -94,21 +103,30 @@ class ConstantInput(Rule):
     silent_on = "sample_models/dead_relu.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding per severity for real tokens, one for padding."""
+        """One finding per severity; tokens of parameters, padding and small branches apart."""
         limit = limits["share"]
-        real = _constant_shares(evidence, lambda of: of.constant)
-        padded = _constant_shares(evidence, lambda of: of.padded_constant)
+        constant = sort_worst_first(_constant_shares(evidence, _constant_of_input))
         without = {norm.id for norm in evidence.architecture.norms if norm.eps == 0}
-        constant = sort_worst_first(each for each in real if each.value > 0)
+        safe = tuple(each for each in constant if each.id not in without)
+        many = tuple(each for each in safe if each.value > limit)
+        small = tuple(
+            each for each in many if is_small_by_initialisation(evidence, find_norm(evidence, each))
+        )
         kinds: tuple[tuple[Severity, float, tuple[RatedSite, ...]], ...] = (
             ("error", 0.0, tuple(each for each in constant if each.id in without)),
-            ("warning", limit, _sites_between(constant, limit, 1.0, without)),
-            ("info", 0.0, _sites_between(constant, 0.0, limit, without)),
+            ("warning", limit, tuple(each for each in many if each not in small)),
+            ("info", limit, small),
+            ("info", 0.0, tuple(each for each in safe if each.value <= limit)),
         )
         for severity, passed, sites in kinds:
             if sites:
                 yield self._finding(evidence, sites, severity, passed)
-        quiet = sort_worst_first(each for each in padded if each.value > 0)
+        own = sort_worst_first(_constant_shares(evidence, lambda of: of.constant_without_input))
+        for is_unsafe in (True, False):
+            sites = tuple(each for each in own if (each.id in without) == is_unsafe)
+            if sites:
+                yield self._class_token_finding(evidence, sites, is_unsafe)
+        quiet = sort_worst_first(_constant_shares(evidence, lambda of: of.padded_constant))
         if quiet:
             yield self._padding_finding(evidence, quiet, bool(without & set(site_ids(quiet))))
 
@@ -121,11 +139,12 @@ class ConstantInput(Rule):
         unsafe = severity == "error"
         zero = ", and epsilon is 0: 0/0 is NaN" if unsafe else ""
         return self.finding(
-            f"{measured.constant} of {format_count(measured.tokens, statistic_unit(norm))} are "
-            f"constant (share "
+            f"{_constant_of_input(measured)} of "
+            f"{format_count(measured.tokens, statistic_unit(norm))} are constant (share "
             f"{format_number(worst.value)}, threshold {format_setting(limit)}) "
             f"{describe_sites(sites, 'norm')}"
-            f"{_list_places(norm, measured.constant_indices)}{zero}",
+            f"{_list_places(norm, measured.constant_indices)}{zero}"
+            f"{describe_initial_state(evidence, norm)}",
             ids=site_ids(sites),
             severity=severity,
             confidence="high",
@@ -133,6 +152,25 @@ class ConstantInput(Rule):
             advice=("set epsilon to 1e-5 or 1e-6; " if unsafe else "")
             + f"inspect what feeds {worst.id}: dead units, rows of zeros, unmasked padding; "
             f"{trace_hint(evidence, worst.id)}",
+        )
+
+    def _class_token_finding(
+        self, evidence: Evidence, sites: tuple[RatedSite, ...], unsafe: bool
+    ) -> Finding:
+        worst = sites[0]
+        measured = evidence.measurements.norms[worst.id]
+        zero = ", and epsilon is 0: 0/0 is NaN" if unsafe else ""
+        return self.finding(
+            f"{measured.constant_without_input} of "
+            f"{format_count(measured.tokens, 'token')} are constant and made of parameters alone, "
+            f"such as class tokens that start at zero, {describe_sites(sites, 'norm')}{zero}",
+            ids=site_ids(sites),
+            severity="error" if unsafe else "info",
+            confidence="high",
+            measured=(worst.value, 0.0),
+            advice="set epsilon to 1e-5 or 1e-6"
+            if unsafe
+            else "harmless by itself: no input has reached these tokens yet",
         )
 
     def _padding_finding(
@@ -155,22 +193,19 @@ class ConstantInput(Rule):
         )
 
 
-def _sites_between(
-    sites: tuple[RatedSite, ...], low: float, high: float, without: set[str]
-) -> tuple[RatedSite, ...]:
-    """The sites above `low` and up to `high` whose norm has an epsilon."""
-    return tuple(each for each in sites if low < each.value <= high and each.id not in without)
+def _constant_of_input(measured: NormMeasurement) -> int:
+    """How many constant tokens an input has reached."""
+    return measured.constant - measured.constant_without_input
 
 
 def _constant_shares(
     evidence: Evidence, constant: Callable[[NormMeasurement], int]
-) -> tuple[RatedSite, ...]:
-    measured = evidence.measurements.norms
-    return tuple(
-        rate_site(norm, constant(measured[norm.id]) / max(1, measured[norm.id].tokens))
-        for norm in evidence.architecture.norms
-        if norm.id in measured
-    )
+) -> Iterator[RatedSite]:
+    """Yield the norms with any, and their share."""
+    for norm in evidence.architecture.norms:
+        measured = evidence.measurements.norms.get(norm.id)
+        if measured is not None and constant(measured):
+            yield rate_site(norm, constant(measured) / max(1, measured.tokens))
 
 
 def _list_places(norm: Norm, places: tuple[int, ...]) -> str:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from normdiag.evidence.architecture import Gain
 from tests.rules.builders import evidence, make_measurement, norms, one, run_rule
 
 
@@ -79,3 +82,37 @@ def test_few_groups_are_named() -> None:
     finding = one(evidence(norms=made, norm_inputs={made[0].id: seen}), "ND302")
     assert "3 of 16 groups are constant" in finding.message
     assert finding.message.endswith("at layers.0.norm, groups 2, 3, 11")
+
+
+def own(count: int, constant: int, **norm_fields):
+    """A norm where so many of 9 tokens are constant, and so many of these are of parameters."""
+    (norm,) = norms(1, **norm_fields)
+    seen = make_measurement(1e-5, tokens=9, constant=constant, constant_without_input=count)
+    return evidence(norms=(norm,), norm_inputs={norm.id: seen})
+
+
+def test_tokens_of_parameters_alone_are_only_mentioned() -> None:
+    finding = one(own(2, 2), "ND302")
+    assert (finding.severity, finding.value) == ("info", 2 / 9)
+    assert "2 of 9 tokens are constant and made of parameters alone" in finding.message
+
+
+def test_they_do_not_count_among_those_of_the_input() -> None:
+    warning, info = run_rule(own(2, 5), "ND302")
+    assert (warning.severity, warning.value) == ("warning", 3 / 9)
+    assert warning.message.startswith("3 of 9 tokens are constant (share 0.333")
+    assert info.message.startswith("2 of 9 tokens")
+
+
+def test_without_an_epsilon_they_are_an_error_too() -> None:
+    finding = one(own(1, 1, eps=0.0), "ND302")
+    assert finding.severity == "error" and "0/0 is NaN" in finding.message
+
+
+def test_a_small_branch_of_an_untrained_model_is_only_mentioned() -> None:
+    unit = Gain(rms=1.0, min_abs=1.0, max_abs=1.0, zeros=0, nonfinite=0)
+    made = norms(2, role="branch-output", gain=unit)
+    inputs = {norm.id: make_measurement(0.9999999, constant=30) for norm in made}
+    assert one(evidence(norms=made, norm_inputs=inputs), "ND302").severity == "info"
+    trained = tuple(replace(norm, bias_rms=0.01) for norm in made)
+    assert one(evidence(norms=trained, norm_inputs=inputs), "ND302").severity == "warning"

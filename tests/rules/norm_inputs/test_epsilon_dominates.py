@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from normdiag.evidence.architecture import Gain
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.statistics import MedianMax
 from tests.rules.builders import evidence, make_measurement, norms, one, run_rule
@@ -103,3 +104,24 @@ def test_constant_tokens_are_the_finding_of_another_rule() -> None:
 def test_a_norm_is_told_of_once() -> None:
     assert "median over tokens" in one(at_some(20, share=0.9), "ND301").message
     assert "at 6 of 20 tokens" in one(at_some(6, share=0.2), "ND301").message
+
+
+UNIT = Gain(rms=1.0, min_abs=1.0, max_abs=1.0, zeros=0, nonfinite=0)
+
+
+def test_branches_of_an_untrained_model_are_only_mentioned() -> None:
+    """The stream's own norm stays a warning."""
+    made = norms(3, eps=1e-5, gain=UNIT, role="branch-output")
+    made = (replace(made[0], role="branch-input"), *made[1:])
+    inputs = {norm.id: make_measurement(0.9) for norm in made[:2]}
+    some = replace(make_measurement(1e-5, tokens=20), eps_dominated=5)
+    inputs[made[2].id] = some
+    warning, info, many = run_rule(evidence(norms=made, norm_inputs=inputs), "ND301")
+    assert (warning.severity, warning.ids) == ("warning", ("layers.0.norm",))
+    assert "as at initialisation" not in warning.message
+    assert (info.severity, info.ids) == ("info", ("layers.1.norm",))
+    assert (many.severity, many.ids) == ("info", ("layers.2.norm",))
+    for each in (info, many):
+        assert each.message.endswith(
+            "no gain has left 1 and no bias 0, as at initialisation, where branches are small"
+        )

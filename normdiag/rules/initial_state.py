@@ -1,0 +1,56 @@
+"""Norms inside the branches of a model that is as it was initialised."""
+
+from __future__ import annotations
+
+from normdiag.evidence.architecture import Norm
+from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.norm_inputs import NormMeasurement
+
+MIN_NORMS = 2
+"""A single norm shows nothing about training."""
+USUAL_EPSILON = 1e-5
+"""The default of torch.nn.LayerNorm. A larger epsilon is the cause itself, trained or not."""
+_BRANCH_ROLES = ("branch-output", "qk", "inner")
+
+
+def is_initialised(evidence: Evidence) -> bool:
+    """Whether every gain is exactly 1 and every bias 0: the first step of training moves them."""
+    norms = [norm for norm in evidence.architecture.norms if norm.gain is not None]
+    return len(norms) >= MIN_NORMS and all(
+        norm.gain is not None
+        and norm.gain.min_abs == norm.gain.max_abs == 1.0
+        and not (norm.gain.negatives or norm.gain.nonfinite or norm.bias_rms)
+        for norm in norms
+    )
+
+
+def is_small_by_initialisation(evidence: Evidence, norm: Norm) -> bool:
+    """Whether a norm reads what freshly drawn weights of its branch make: small, but not constant.
+
+    n matrices of standard deviation d in front of the norm make a signal of about (d sqrt(H))^n,
+    whatever the stream; with d = 0.02 that can be less than sqrt(eps). The norm passes it linearly,
+    and its gradient is up to 1/sqrt(eps) times as large, so that training makes it grow.
+    """
+    measured = evidence.measurements.norms.get(norm.id)
+    return (
+        norm.role in _BRANCH_ROLES
+        and norm.eps is not None
+        and 0 < norm.eps <= USUAL_EPSILON
+        and norm.eps_form == "in-root"
+        and measured is not None
+        and _has_signal(measured, norm)
+        and is_initialised(evidence)
+    )
+
+
+def describe_initial_state(evidence: Evidence, norm: Norm) -> str:
+    """The end of a sentence on such a norm; empty for others."""
+    if not is_small_by_initialisation(evidence, norm):
+        return ""
+    return "; no gain has left 1 and no bias 0, as at initialisation, where branches are small"
+
+
+def _has_signal(measured: NormMeasurement, norm: Norm) -> bool:
+    """Whether no input is exactly zero, nor mostly one number at all channels."""
+    is_flat = norm.kind == "layernorm" and measured.mean_energy > 1 / 2
+    return measured.input_var.min > 0 and not is_flat
