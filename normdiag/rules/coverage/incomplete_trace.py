@@ -81,7 +81,7 @@ class IncompleteTrace(Rule):
         if coverage.unexplained_norms:
             norms = coverage.unexplained_norms
             yield self.finding(
-                f"{format_count(len(norms), 'norm')} belong to no stack: {_list_first(norms)}",
+                f"{format_count(len(norms), 'norm')} outside every stack: {_list_first(norms)}",
                 ids=norms,
                 severity="info",
                 confidence="high",
