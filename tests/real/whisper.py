@@ -10,7 +10,8 @@ import torch
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
 from tests.real.ctranslate2_file import read_variables
-from tests.real.packages import Package, cache_directory, settle, weights
+from tests.real.packages import Package, cache_directory, settle
+from tests.real.whole_file import join_parts
 
 PARTS = (
     Package(
@@ -53,7 +54,7 @@ def float16_copy() -> Path:
     """The directory, converted once and kept in the cache."""
     copy = cache_directory() / f"whisper-base-float16-{PARTS[0].version}"
     if not copy.exists():
-        stored = read_variables(b"".join(weights(part).read_bytes() for part in PARTS))
+        stored = read_variables(join_parts(PARTS))
         with torch.device("meta"):
             model = WhisperForConditionalGeneration(CONFIG)
         model.load_state_dict(rename_variables(stored), assign=True)
