@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from transformers import WhisperConfig, WhisperForConditionalGeneration
@@ -29,7 +30,7 @@ PARTS = (
 )
 """One file, model.bin, in two wheels."""
 
-CONFIG = WhisperConfig(
+CONFIG: dict[str, Any] = dict(
     vocab_size=51865,
     d_model=512,
     encoder_layers=6,
@@ -44,6 +45,7 @@ CONFIG = WhisperConfig(
     decoder_start_token_id=50258,
     dtype="float16",
 )
+ENCODER_POSITIONS = "model.encoder.embed_positions.weight"
 _NORMS = {"gamma": "weight", "beta": "bias"}
 _LINEARS = {"weight": "weight", "bias": "bias"}
 _SELF_ATTENTION = (("q_proj", "k_proj", "v_proj"), ("out_proj",))
@@ -52,12 +54,27 @@ _CROSS_ATTENTION = (("q_proj",), ("k_proj", "v_proj"), ("out_proj",))
 
 def float16_copy() -> Path:
     """The directory, converted once and kept in the cache."""
-    copy = cache_directory() / f"whisper-base-float16-{PARTS[0].version}"
+    return _convert(1500)
+
+
+def short_copy() -> Path:
+    """The same for 2.56 s of audio instead of 30: the encoder has the first 128 positions.
+
+    On a processor without float16 arithmetic the whole one takes many minutes to differentiate.
+    """
+    return _convert(128)
+
+
+def _convert(positions: int) -> Path:
+    copy = cache_directory() / f"whisper-base-float16-{positions}-{PARTS[0].version}"
     if not copy.exists():
-        stored = read_variables(join_parts(PARTS))
+        state = rename_variables(read_variables(join_parts(PARTS)))
+        state[ENCODER_POSITIONS] = state[ENCODER_POSITIONS][:positions].clone()
         with torch.device("meta"):
-            model = WhisperForConditionalGeneration(CONFIG)
-        model.load_state_dict(rename_variables(stored), assign=True)
+            model = WhisperForConditionalGeneration(
+                WhisperConfig(**CONFIG, max_source_positions=positions)
+            )
+        model.load_state_dict(state, assign=True)
         with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:
             model.save_pretrained(Path(scratch) / "copy")
             settle(Path(scratch) / "copy", copy)
