@@ -12,7 +12,7 @@ MODELS: dict[str, Callable[[], Path | str]] = {
     "CREPE-tiny": crepe.find_target,
     "Gemma-3-270M": gemma3.safetensors_copy,
     "SmolLM2-135M-Instruct": smollm2.safetensors_copy,
-    "Whisper-base": whisper.float16_copy,
+    "Whisper-base": whisper.short_copy,
     "all-MiniLM-L6-v2": lambda: weights(MINILM),
     "all-mpnet-base-v2": mpnet.unpack_mpnet,
     "rxnfp-bert": rxnfp.complete_copy,
