@@ -7,6 +7,7 @@ Architecture: Kim et al., 2018; numbers of channels, paddings and epsilon: torch
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import torch
@@ -33,7 +34,7 @@ class Crepe(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        for index, (inwards, outwards) in enumerate(zip(CHANNELS, CHANNELS[1:]), start=1):
+        for index, (inwards, outwards) in enumerate(pairwise(CHANNELS), start=1):
             kernel, stride = (512, 4) if index == 1 else (64, 1)
             convolution = nn.Conv2d(inwards, outwards, (kernel, 1), (stride, 1))
             self.add_module(f"conv{index}", convolution)

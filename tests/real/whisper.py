@@ -30,21 +30,21 @@ PARTS = (
 )
 """One file, model.bin, in two wheels."""
 
-CONFIG: dict[str, Any] = dict(
-    vocab_size=51865,
-    d_model=512,
-    encoder_layers=6,
-    decoder_layers=6,
-    encoder_attention_heads=8,
-    decoder_attention_heads=8,
-    encoder_ffn_dim=2048,
-    decoder_ffn_dim=2048,
-    bos_token_id=50257,
-    eos_token_id=50257,
-    pad_token_id=50257,
-    decoder_start_token_id=50258,
-    dtype="float16",
-)
+CONFIG: dict[str, Any] = {
+    "vocab_size": 51865,
+    "d_model": 512,
+    "encoder_layers": 6,
+    "decoder_layers": 6,
+    "encoder_attention_heads": 8,
+    "decoder_attention_heads": 8,
+    "encoder_ffn_dim": 2048,
+    "decoder_ffn_dim": 2048,
+    "bos_token_id": 50257,
+    "eos_token_id": 50257,
+    "pad_token_id": 50257,
+    "decoder_start_token_id": 50258,
+    "dtype": "float16",
+}
 ENCODER_POSITIONS = "model.encoder.embed_positions.weight"
 _NORMS = {"gamma": "weight", "beta": "bias"}
 _LINEARS = {"weight": "weight", "bias": "bias"}
@@ -105,7 +105,9 @@ def _layer(
     feed_forward = f"{theirs}/ffn"
     yield from _plain(stored, f"{feed_forward}/layer_norm", f"{ours}.final_layer_norm", _NORMS)
     for their_linear, our_linear in (("linear_0", "fc1"), ("linear_1", "fc2")):
-        yield from _plain(stored, f"{feed_forward}/{their_linear}", f"{ours}.{our_linear}", _LINEARS)
+        yield from _plain(
+            stored, f"{feed_forward}/{their_linear}", f"{ours}.{our_linear}", _LINEARS
+        )
     attentions = {"self_attention": ("self_attn", _SELF_ATTENTION)}
     if f"{theirs}/attention/layer_norm/gamma" in stored:
         attentions["attention"] = ("encoder_attn", _CROSS_ATTENTION)
