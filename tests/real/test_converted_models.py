@@ -49,7 +49,7 @@ def test_whisper_prefers_english_to_the_same_words_in_disorder() -> None:
     model = WhisperForConditionalGeneration.from_pretrained(directory, dtype="float32").eval()
     vocabulary = weights(whisper.PARTS[0]).parent / "tokenizer.json"
     tokenizer = Tokenizer.from_file(str(vocabulary))
-    silence = torch.full((1, 80, 256), -1.0)
+    silence = torch.full((1, 80, 64), -1.0)
 
     @torch.no_grad()
     def loss(ids: torch.Tensor) -> float:
