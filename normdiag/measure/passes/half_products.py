@@ -53,6 +53,15 @@ class _RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
             and first.dtype == torch.float16
             and first.device.type == "cpu"
         ):
-            wide = func(*tree_map_only(Tensor, Tensor.float, args), **named)
+            wide = func(*tree_map_only(Tensor, _widen_tensor, args), **named)
             return tree_map_only(Tensor, Tensor.half, wide)
         return func(*args, **named)
+
+
+def _widen_tensor(tensor: Tensor) -> Tensor:
+    """In float32; one that was expanded stays so, instead of a copy for every gradient of many."""
+    single = tensor
+    for axis, stride in enumerate(tensor.stride()):
+        if stride == 0:
+            single = single.narrow(axis, 0, min(1, tensor.shape[axis]))
+    return single.float().expand(tensor.shape)

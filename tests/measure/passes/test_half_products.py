@@ -52,3 +52,10 @@ def test_float32_and_a_model_without_float16_are_left_alone() -> None:
     plain = half @ half.t()
     with fast_half_products(nn.Linear(4, 4)):
         assert torch.equal(half @ half.t(), plain)
+
+
+def test_an_expanded_operand_is_not_copied_for_each_product() -> None:
+    a, b = draw(3, 5, 4), draw(4, 2).expand(3, 4, 2)
+    with fast_half_products(HALF):
+        found = torch.bmm(a, b)
+    assert torch.equal(found, (a.float() @ b.float()).half())
