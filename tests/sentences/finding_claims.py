@@ -25,6 +25,21 @@ def check_value(sentence: Sentence, report: Json) -> None:
     raise AssertionError(f"{sentence.text!r} is of none of {pairs}")
 
 
+@claim(r"ND003", "{many} parameters {list_kind}: {list_names} and {more} more")
+def check_parameters_of_another_model(sentence: Sentence, report: Json) -> None:
+    ids = finding_of(sentence, report)["ids"]
+    shown = sentence["list_names"].split(", ")
+    assert shown == ids[:3]
+    sentence.must_agree(many=len(ids), more=len(ids) - len(shown))
+
+
+@claim(r"ND001", "{many} norms belong to no stack: {list_names} and {more} more")
+def check_norms_of_no_stack(sentence: Sentence, report: Json) -> None:
+    ids, shown = report["coverage"]["unexplained_norms"], sentence["list_names"].split(", ")
+    assert shown == ids[: len(shown)]
+    sentence.must_agree(many=len(ids), more=len(ids) - len(shown))
+
+
 @claim(
     r"ND002",
     "x_in + Σ u differs from x_out, largest in layer {layer}: relative error {error} "

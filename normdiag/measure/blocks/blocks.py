@@ -22,6 +22,7 @@ from normdiag.measure.blocks.points import StreamPoint, find_stream_points
 from normdiag.measure.blocks.spans import StreamSpan
 from normdiag.measure.blocks.stack_blocks import WIDEST, StackBlocks
 from normdiag.measure.passes.gradient_edges import GradientEdges, record_gradient_edges
+from normdiag.measure.passes.half_products import fast_half_products
 from normdiag.structure.stack_structure import StackStructure
 
 POSITIONS = 8
@@ -129,7 +130,8 @@ class _TokenBlocks:
             for name, stack in edges.sites.stacks.items():
                 points = copies.get(name, [])
                 blocks = StackBlocks(edges, name, stack, start, self.advance, points, depth)
-                with _disable_current_modes():  # only a forward writes in place
+                # only a forward writes in place
+                with _disable_current_modes(), fast_half_products(self.model):
                     blocks.measure_all()
                 for id, block in blocks.blocks.items():
                     self._measured.setdefault(id, []).append(block)

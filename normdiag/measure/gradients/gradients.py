@@ -19,6 +19,7 @@ from normdiag.evidence.gradients import Clipping, Gradients, GradientTrend, Loss
 from normdiag.measure.gradients.loss import NoLossError
 from normdiag.measure.gradients.objectives import Objective
 from normdiag.measure.passes.gradient_edges import AddEdges, GradientEdges, record_gradient_edges
+from normdiag.measure.passes.half_products import fast_half_products
 from normdiag.measure.statistics.rows import to_rows
 from normdiag.structure.build_architecture import SiteMap
 from normdiag.structure.parameter_groups import group_parameters, single_parameter_name
@@ -98,7 +99,8 @@ def _run_backward(model: nn.Module, edges: GradientEdges, loss: torch.Tensor) ->
         dropped = _parameter_hook(name, received.parameters, scale)
         handles.append(parameter.register_hook(dropped))  # type: ignore[no-untyped-call]
     try:
-        torch.autograd.grad(loss * scale, list(asked.values()), allow_unused=True)
+        with fast_half_products(model):
+            torch.autograd.grad(loss * scale, list(asked.values()), allow_unused=True)
     finally:
         for handle in handles:
             handle.remove()

@@ -80,8 +80,9 @@ class IncompleteTrace(Rule):
             )
         if coverage.unexplained_norms:
             norms = coverage.unexplained_norms
+            verb = "belongs" if len(norms) == 1 else "belong"
             yield self.finding(
-                f"{format_count(len(norms), 'norm')} outside every stack: {_list_first(norms)}",
+                f"{format_count(len(norms), 'norm')} {verb} to no stack: {_list_first(norms)}",
                 ids=norms,
                 severity="info",
                 confidence="high",
