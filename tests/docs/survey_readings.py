@@ -277,7 +277,6 @@ SITE_READINGS: dict[str, Reading] = {
     "ND404.cosine": shrinking_cosines,
     "ND405.token_cosine": lasting_cosines,
     "ND501.kappa": condition_numbers,
-    "ND501.kappa_notable": condition_numbers,
     "ND502.sigma_max": amplifications,
     "ND503.kappa": block_condition_numbers,
     "ND504.logit": logit_sizes,
