@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 import docs.generators.survey.__main__ as survey_script
-import normdiag
 from docs.generators.survey.__main__ import store_figures
 from docs.generators.survey.models import MODELS
 from normdiag.number_text import format_value
@@ -93,11 +92,3 @@ def test_the_script_gives_the_stored_figures(
         # A replay's error is one rounding, and which one depends on the processor.
         rel = 1.0 if key.startswith("ND002") else 1e-2
         assert again[key] == pytest.approx(stored, rel=rel, abs=0), key
-
-
-@pytest.mark.real
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-def test_a_trained_model_that_works_gets_no_warning(name: str) -> None:
-    report = normdiag.inspect(str(available(name)))
-    assert [f.message for f in report.findings if f.severity != "info"] == []
