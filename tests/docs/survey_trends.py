@@ -36,6 +36,15 @@ def growth_totals(report: Json) -> Iterator[float]:
     yield from (total for total, rate in growths(report) if rate > 1)
 
 
+def normed_growth_totals(report: Json) -> Iterator[float]:
+    """Of stacks with norms: without any, the total does not decide the severity."""
+    stacks = [s for s in report["architecture"]["stacks"] if s["placement"] != "none"]
+    named = {s["id"] for s in stacks}
+    kept = [a for a in report["architecture"]["residual_adds"] if a["stack"] in named]
+    architecture = report["architecture"] | {"stacks": stacks, "residual_adds": kept}
+    yield from growth_totals(report | {"architecture": architecture})
+
+
 def trends(report: Json, sign: int) -> Iterator[tuple[float, float]]:
     """Per stack the factor along the line and the rate that is sure, towards the first layer."""
     gradients = report["measurements"]["gradients"] or {"trends": {}}
@@ -125,7 +134,8 @@ def promoted_sizes(number_format: str) -> Reading:
 
 READINGS: dict[str, Reading] = SITE_READINGS | {
     "ND401.rate": growth_rates,
-    "ND401.total": growth_totals,
+    "ND401.total": normed_growth_totals,
+    "ND401.total_notable": growth_totals,
     "ND601.rate": gradient_rates(1),
     "ND601.total": gradient_totals(1),
     "ND602.rate": gradient_rates(-1),

@@ -52,7 +52,8 @@ class IllConditionedBlock(Rule):
     ## When it is wrong
 
     The first blocks of trained models are extreme: the first layer of SmolLM2-135M has a kappa of
-    1e4 to 1e6 at most tokens. Four tokens are a small sample.
+    1e4 to 1e6 at most tokens, layer 3 of Gemma 3 270M at least 5.7e5 in the median of four. Four
+    tokens are a small sample.
 
     ## References
 
@@ -69,10 +70,10 @@ class IllConditionedBlock(Rule):
         Threshold(
             name="kappa",
             unit="sigma_max / sigma_min",
-            default=2.0**19,
+            default=2.0**24,
             meaning="a condition number above this is a warning",
-            source="float32 (24 bits) resolves singular values down to 8 ulps of the largest, "
-            "2^-20; half of that range (IEEE 754-2019)",
+            source="float32 has 24 bits: a singular value below one rounding of the largest, 2^-24 "
+            "of it, is lost (IEEE 754-2019)",
             low=1.0,
         ),
     )
