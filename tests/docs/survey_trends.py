@@ -64,6 +64,20 @@ def gradient_totals(sign: int) -> Reading:
     return lambda report: (total for total, rate in trends(report, sign) if rate > 1)
 
 
+def unexplained_gradients(report: Json) -> Iterator[float]:
+    """The total towards the first layer over the growth of a stream with norms."""
+    gradients = report["measurements"]["gradients"] or {"trends": {}}
+    for stack in report["architecture"]["stacks"]:
+        trend = gradients["trends"].get(stack["id"])
+        growth = report["measurements"]["growth"].get(stack["id"])
+        if trend is None or not 1 / trend["total"] > 1:
+            continue
+        if not 1 / (trend["rate"] + 2 * (trend["rate_error"] or 0)) > 1:
+            continue
+        is_normed = growth is not None and stack["placement"] != "none"
+        yield 1 / trend["total"] / (max(1, growth["total"]) if is_normed else 1)
+
+
 def clipping_reductions(report: Json) -> Iterator[float]:
     """How much smaller the other gradients become than if they were clipped alone."""
     of = report["measurements"]["gradients"]
@@ -140,6 +154,7 @@ READINGS: dict[str, Reading] = SITE_READINGS | {
     "ND601.total": gradient_totals(1),
     "ND602.rate": gradient_rates(-1),
     "ND602.total": gradient_totals(-1),
+    "ND602.unexplained": unexplained_gradients,
     "ND603.reduction": clipping_reductions,
     "ND701.headroom": headrooms,
     "ND701.headroom_notable": half_headrooms,

@@ -5,7 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from normdiag.evidence.architecture import Placement
+from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.gradients import Loss
+from normdiag.evidence.stream import Growth
 from tests.rules.builders import STACK, one, run_rule
 from tests.rules.gradient.flow import flowing, gradients, trend
 
@@ -16,6 +19,27 @@ def test_a_gradient_that_grows() -> None:
     assert (finding.value, finding.threshold, finding.ids) == (2.0, 1.12, (STACK,))
     assert "grows by a factor of 2.00 per layer" in finding.message
     assert "10,000 in total over 32 layers (threshold 100)" in finding.message
+
+
+def grown_stack(seen: Evidence, total: float, placement: Placement = "pre") -> Evidence:
+    (one_stack,) = seen.architecture.stacks
+    law = Growth(law="undecided", rate=None, rate_error=None, confidence=None, total=total)
+    return replace(
+        seen,
+        architecture=replace(seen.architecture, stacks=(replace(one_stack, placement=placement),)),
+        measurements=replace(seen.measurements, growth={STACK: law}),
+    )
+
+
+def test_the_growth_of_a_normed_stream_explains_that_of_the_gradient() -> None:
+    seen = trend(0.8, 1 / 600, 0.001)
+    explained = one(grown_stack(seen, 2747.0), "ND602")
+    assert explained.severity == "info"
+    assert explained.message.endswith("; ||y|| grows by 2,747 in all")
+    assert one(grown_stack(seen, 20.1), "ND602").severity == "info"
+    assert one(grown_stack(seen, 19.9), "ND602").severity == "warning"
+    assert one(grown_stack(seen, 2747.0, "none"), "ND602").severity == "warning"
+    assert one(grown_stack(seen, 2747.0), "ND602", unexplained=0.2).severity == "warning"
 
 
 @pytest.mark.parametrize(
