@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
@@ -33,10 +34,39 @@ class LibraryModel:
     single_adds: int | None = 0
     """Residual adds outside the layers of every stack; None where they are not counted."""
 
+    gains: float | None = None
+    """Of every norm, where the library's own initial ones are no sound model's."""
+
     def build(self) -> tuple[nn.Module, dict[str, Any]]:
-        """The model in eval mode with seeded weights, and what its forward takes."""
+        """The model in eval mode as its library draws it, and what its forward takes."""
         torch.manual_seed(0)
         return make_value(self.make).float().eval(), build_inputs(self.inputs)
+
+    def build_drawn(self) -> tuple[nn.Module, dict[str, Any]]:
+        """The same with weights of the size that trained ones have, and no branch closed.
+
+        Each matrix is drawn with 1 / sqrt(fan-in), whatever the library starts from: 0.02 at any
+        width, copies of one layer, zeros, or memory that nobody wrote to.
+        """
+        model, inputs = self.build()
+        draws = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                if parameter.dim() > 1:
+                    size = (parameter[0].numel() or 1) ** -0.5
+                    parameter.copy_(size * torch.randn(parameter.shape, generator=draws))
+            for gain in _norm_gains(model):
+                if self.gains is not None or not gain.any():
+                    gain.fill_(1.0 if self.gains is None else self.gains)
+        return model, inputs
+
+
+def _norm_gains(model: nn.Module) -> Iterator[torch.Tensor]:
+    """The one-dimensional weights: no layer but a norm has one."""
+    for module in model.modules():
+        weight = getattr(module, "weight", None)
+        if isinstance(weight, nn.Parameter) and weight.dim() == 1:
+            yield weight
 
 
 def make_value(given: Any) -> Any:
