@@ -1,4 +1,4 @@
-"""The truth about the stacks of library models, and in which facts what is found differs from it."""
+"""The truth about the stacks of library models, and in which facts that which is found differs."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from tests.structure.renaming import number_labels, rename_modules
 from tests.structure.structures import architecture
 
 TWELVE = """
-    diffusers/flux diffusers/sd3 litgpt/gemma2 open_clip/coca timm/maxvit timm/swinv2 timm/vit@qk_norm
-    timm/volo torch_nn/transformer@post torchvision/resnet18 x_transformers/encoder_decoder
+    diffusers/flux diffusers/sd3 litgpt/gemma2 open_clip/coca timm/maxvit timm/swinv2 timm/volo
+    timm/vit@qk_norm torch_nn/transformer@post torchvision/resnet18 x_transformers/encoder_decoder
     x_transformers/value_residual
 """
 
