@@ -26,8 +26,7 @@ def missing_because(library: str) -> str | None:
     module = LIBRARIES[library]
     if find_spec(module.partition(".")[0]) is None:
         return f"{library} is not installed: docs/contributing.md says how"
-    if library != "torch_nn":
-        declare_missing_operators()
+    declare_missing_operators()  # for transformers too, which normdiag imports
     try:
         import_module(module)
     except ImportError as error:
