@@ -81,8 +81,9 @@ def find_differences(
         stacks = [s for s in stacks if _path(s) in paths]
     words = []
     total = sum(t.all_adds for t in truths) + (single_adds or 0)
-    if single_adds is not None and len(found.residual_adds) != total:
-        words.append(f"{len(found.residual_adds)} adds, not {total}")
+    adds = len(found.residual_adds) + sum(len(getattr(s, "single_adds", ())) for s in found.stacks)
+    if single_adds is not None and adds != total:
+        words.append(f"{adds} adds, not {total}")
     if len(stacks) != len(truths):
         names = ", ".join(f"{s.id or '(root)'}: {s.layers}" for s in found.stacks)
         return [*words, f"{len(stacks)} stacks, not {len(truths)} ({names})"]
