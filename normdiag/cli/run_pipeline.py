@@ -63,7 +63,20 @@ def _require_libraries() -> Iterator[None]:
         library = (error.name or "torch").partition(".")[0]
         if library == "normdiag":
             raise
+        first = _first_cause(error)
+        if not isinstance(first, ImportError):
+            raise LoadError(
+                f"a library is installed and cannot be imported: {type(first).__name__}: {first}",
+                "packages that belong together may be of different builds, such as torchvision "
+                f"for CUDA beside torch for CPU; python said: {error}",
+            ) from error
         raise LoadError(
             f"{library} cannot be imported: {error}",
             "install it; `normdiag render` and `normdiag check` of saved reports work without it",
         ) from error
+
+
+def _first_cause(error: BaseException) -> BaseException:
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error

@@ -18,10 +18,16 @@ def match_scaled_tanh(node: Node) -> Form | None:
     if product.op not in ("mul", "multiply") or len(product.parents) != 2:
         return None
     for x, scalar in (product.parents, product.parents[::-1]):
-        is_learned = skip_views(scalar).op == "parameter" and prod(scalar.shape) == 1
-        if x.is_data and is_learned:
+        if x.is_data and prod(scalar.shape) == 1 and _is_learned(scalar):
             return TanhForm(uncast_value(x), scalar)
     return None
+
+
+def _is_learned(value: Node) -> bool:
+    """Whether `value` is a parameter, or made of one and of constants, such as 1 + a."""
+    if value.is_data:
+        return False
+    return skip_views(value).op == "parameter" or any(map(_is_learned, value.parents))
 
 
 def match_dyt_gain(node: Node, form: TanhForm, gain: Node) -> Form | None:

@@ -54,6 +54,16 @@ def test_a_target_where_torch_cannot_be_imported_is_a_clear_error():
     assert done.stderr.startswith(b"error: torch cannot be imported: torch is not on this machine")
 
 
+def test_a_library_of_another_build_is_named_by_its_own_error():
+    code = WITHOUT_TORCH.replace("name=name)", "name=name) from RuntimeError('no operator nms')")
+    done = process("inspect", "package.module:factory", code=code)
+    assert done.returncode == 3
+    assert done.stderr.startswith(
+        b"error: a library is installed and cannot be imported: RuntimeError: no operator nms"
+    )
+    assert b"torch is not on this machine" in done.stderr.replace(b"\n", b" ")
+
+
 def onto(stdout, *words):
     """The program with its stdout on `stdout`."""
     command = [sys.executable, "-m", "normdiag", *map(str, words)]

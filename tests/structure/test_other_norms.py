@@ -219,6 +219,7 @@ TANHS: dict[str, Callable[[Layer, torch.Tensor], torch.Tensor]] = {
         (layer.alpha * x).tanh_().mul_(layer.gain).add_(layer.bias)
     ),
     "viewed scalar": lambda layer, x: F.tanh(layer.alpha.view(1) * x) * layer.gain + layer.bias,
+    "offsets": lambda layer, x: torch.tanh(x * (layer.alpha + 0.5)) * (layer.gain + 1) + layer.bias,
 }  # fmt: skip
 
 
@@ -231,6 +232,12 @@ def test_a_tanh_in_a_norms_place_is_named(name: str) -> None:
     assert [n.kind for n in report.architecture.norms] == ["dyt"] * 3
     assert all(n.gain is not None and n.bias_rms is not None for n in report.architecture.norms)
     _replays(report)
+
+
+def test_a_tanh_without_a_learned_factor_is_none() -> None:
+    model = Net(lambda layer, x: x + layer.branch(torch.tanh(torch.tensor(0.5) * x) * layer.gain))
+    report = normdiag.inspect(model.eval(), inputs=IDS)
+    assert [n.kind for n in report.architecture.norms] == []
 
 
 def _replays(report: Report) -> None:

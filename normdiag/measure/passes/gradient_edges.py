@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.autograd.graph import GradientEdge, allow_mutation_on_saved_tensors
+from torch.autograd.graph import GradientEdge
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from normdiag.graph import Node
@@ -23,6 +23,7 @@ from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.measure.passes.gradient_edge_observer import AddHook, GradientEdgeObserver
 from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.model_call import quiet_model
+from normdiag.measure.passes.overwritten_values import keep_overwritten_values
 from normdiag.measure.passes.recorded_forward import record_forward
 from normdiag.measure.statistics.rows import Tokens, leading_sizes
 from normdiag.measure.statistics.token_layouts import TokenLayouts
@@ -127,7 +128,7 @@ def record_gradient_edges(
         torch.inference_mode(False),
         torch.enable_grad(),
         _require_gradients(model),
-        allow_mutation_on_saved_tensors(),
+        keep_overwritten_values(),
     ):
         yield record_next_gradient_edges(model, batch, add_hook)
 

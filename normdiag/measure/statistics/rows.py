@@ -104,12 +104,12 @@ class TokenLayout:
         rows = groups
         for size in lead:
             rows *= size
+        per = rows // (b * s) if b * s else 1  # an expert may have been sent no token
         if lead[:1] == (b * s,) or (lead[:2] == (b, s)):
-            per = rows // (b * s)
             return Tokens(self._valid_rows(self._mask, per), b, s, per, "batch")
         if lead[:2] == (s, b):
             mask = None if self._mask is None else self._mask.T
-            return Tokens(self._valid_rows(mask, rows // (b * s)), b, s, rows // (b * s), "time")
+            return Tokens(self._valid_rows(mask, per), b, s, per, "time")
         if groups == 1 and len(lead) == 3 and (lead[0], lead[2]) == (b, s):
             mask = None
             if self._mask is not None:

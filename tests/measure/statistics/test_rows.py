@@ -130,6 +130,13 @@ class TestLayout:
             TokenLayout(2, 3, make_mask([[1, 1, 1], [1, 1, 1]])).site_tokens((2, 3)).valid is None
         )
 
+    @pytest.mark.parametrize("lead", [(0,), (0, 3), (0, 3, 2), (3, 0)])
+    def test_an_expert_that_is_sent_no_token(self, lead: tuple[int, ...]) -> None:
+        tokens = TokenLayout(0, 3, None).site_tokens(lead)
+        assert tokens.valid is None
+        assert list_places(tokens, []) == []
+        assert tokens.row_places(np.empty(0, dtype=np.int64)).shape == (0, 3)
+
     def test_what_has_another_shape_than_the_tokens_has_no_padding(self) -> None:
         layout = TokenLayout(2, 5, make_mask([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]]))
         tokens = layout.site_tokens((2, 7))
