@@ -141,7 +141,10 @@ def config_value(config: Any, *names: str) -> Any | None:
 def forward_parameters(model: nn.Module) -> dict[str, inspect.Parameter]:
     """The arguments of `model.forward` by name, without `*args` and `**kwargs`."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = inspect.signature(model.forward).parameters
+    try:
+        parameters = inspect.signature(model.forward).parameters
+    except ValueError:
+        return {a.name: inspect.Parameter(a.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for a in model.forward.schema.arguments[1:]}
     return {name: p for name, p in parameters.items() if p.kind not in variadic}
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from normdiag.errors import LoadError, UsageError
 from normdiag.evidence.subject import Loading
 from normdiag.loading.describe_exception import describe_exception
+from normdiag.loading.gathered_shards import gather_shards
 from normdiag.loading.interface import CheckpointTensors, LoadedModel, LoadedTarget
 from normdiag.loading.module_state import iterate_module_state
 from normdiag.loading.target_reference import TargetReference
@@ -92,25 +93,27 @@ def wrap_module(
         LoadError: where a parameter is on the meta device and the model is to be run.
         UsageError: where `structure_only` is set and a parameter is not on the meta device.
     """
-    model, notes = unwrap_compiled(model)
+    model, compiled = unwrap_compiled(model)
     name = type(model).__name__
     if structure_only:
         _refuse_real_parameters(name, model)
     else:
         _refuse_meta_parameters(name, model)
+    gathered, restore = gather_shards(model)
     config = getattr(model, "config", None)
     model_type = getattr(config, "model_type", None)
     return LoadedModel(
         model=model,
         config=config,
         tokenizer=None,
-        notes=notes,
+        notes=(*compiled, *gathered),
         loading=Loading(),
         tensors=lambda _: iterate_module_state(model),
         model_type=model_type if isinstance(model_type, str) and model_type else None,
         class_name=name,
         mode="structure-only" if structure_only else "run",
         author_inputs=inputs,
+        restore=restore,
     )
 
 

@@ -67,7 +67,11 @@ def quiet_model(model: nn.Module) -> Iterator[None]:
     """
     was_fast = torch.backends.mha.get_fastpath_enabled()
     training = [m for m in model.modules() if m.training]
-    with torch.random.fork_rng(devices=[]), _without_compiled_code():
+    with (
+        torch.random.fork_rng(devices=[]),
+        _without_compiled_code(),
+        torch.jit.optimized_execution(False),
+    ):
         try:
             torch.backends.mha.set_fastpath_enabled(False)
             for module in training:
