@@ -143,9 +143,16 @@ def forward_parameters(model: nn.Module) -> dict[str, inspect.Parameter]:
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     try:
         parameters = inspect.signature(model.forward).parameters
-    except ValueError:
-        return {a.name: inspect.Parameter(a.name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for a in model.forward.schema.arguments[1:]}
+    except ValueError:  # a TorchScript method has a schema in place of a signature
+        return dict(_iterate_schema(model.forward))
     return {name: p for name, p in parameters.items() if p.kind not in variadic}
+
+
+def _iterate_schema(method: Any) -> Iterator[tuple[str, inspect.Parameter]]:
+    for each in method.schema.arguments[1:]:
+        default = each.default_value if each.has_default_value() else inspect.Parameter.empty
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        yield each.name, inspect.Parameter(each.name, kind, default=default)
 
 
 def _find_value(sections: Iterable[Any], names: tuple[str, ...]) -> Any | None:

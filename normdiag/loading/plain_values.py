@@ -17,13 +17,13 @@ def plain_values(name: str, tensor: torch.Tensor) -> torch.Tensor:
         LoadError: a subclass that states no way to its values, or whose memory was freed.
     """
     detached = tensor.detach()
-    if _is_ordinary(detached):
+    if is_ordinary(detached):
         return detached
     try:
         plain = _convert_values(detached)
     except Exception as error:  # whatever the subclass raises
         raise _unreadable_error(name, tensor, describe_exception(error)) from error
-    if not _is_ordinary(plain):
+    if not is_ordinary(plain):
         raise _unreadable_error(name, tensor, "dequantize() gives no ordinary tensor")
     return plain
 
@@ -33,7 +33,7 @@ def is_freed(tensor: torch.Tensor) -> bool:
     return not tensor.is_meta and tensor.numel() > 0 and tensor.untyped_storage().nbytes() == 0
 
 
-def _is_ordinary(tensor: torch.Tensor) -> bool:
+def is_ordinary(tensor: torch.Tensor) -> bool:
     """Whether the values lie in the memory of `tensor` itself."""
     return (
         not tensor.is_quantized
