@@ -92,4 +92,6 @@ def _sample_values(parameter: torch.Tensor) -> torch.Tensor:
 
 
 def _are_equal(one: Parameters, other: Parameters) -> bool:
-    return all(torch.equal(plain_values(name, one[name]), plain_values(name, other[name])) for name in one)
+    return all(
+        torch.equal(plain_values(name, one[name]), plain_values(name, other[name])) for name in one
+    )
