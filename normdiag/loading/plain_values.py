@@ -19,6 +19,8 @@ def plain_values(name: str, tensor: torch.Tensor) -> torch.Tensor:
     detached = tensor.detach()
     if is_ordinary(detached):
         return detached
+    if is_freed(detached):
+        raise _unreadable_error(name, tensor, "its memory was freed")
     try:
         plain = _convert_values(detached)
     except Exception as error:  # whatever the subclass raises
@@ -30,7 +32,13 @@ def plain_values(name: str, tensor: torch.Tensor) -> torch.Tensor:
 
 def is_freed(tensor: torch.Tensor) -> bool:
     """Whether the memory of an ordinary tensor was given back, so that reading it would crash."""
-    return not tensor.is_meta and tensor.numel() > 0 and tensor.untyped_storage().nbytes() == 0
+    has_memory = tensor.layout == torch.strided and not tensor.is_meta and not _is_wrapper(tensor)
+    return has_memory and tensor.numel() > 0 and tensor.untyped_storage().nbytes() == 0
+
+
+def _is_wrapper(tensor: torch.Tensor) -> bool:
+    """Whether operations on it are its class's own, as of one that wraps others."""
+    return type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
 
 
 def is_ordinary(tensor: torch.Tensor) -> bool:
@@ -39,14 +47,14 @@ def is_ordinary(tensor: torch.Tensor) -> bool:
         not tensor.is_quantized
         and tensor.layout == torch.strided
         and not tensor.is_nested
-        and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__
+        and not _is_wrapper(tensor)
         and not is_freed(tensor)
     )
 
 
 def _convert_values(tensor: Any) -> torch.Tensor:
     converted: torch.Tensor
-    if type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+    if not _is_wrapper(tensor):
         if tensor.layout != torch.strided:
             converted = tensor.to_dense()
         elif tensor.is_nested:

@@ -37,9 +37,11 @@ def _has_script(model: nn.Module) -> bool:
 
 
 def _is_export(model: nn.Module) -> bool:
-    """Whether it has submodules and a graph that calls none of them."""
+    """Whether it has submodules and a graph that calls none of those with parameters."""
     graph = getattr(model, "graph", None)
     kind = getattr(sys.modules.get("torch.fx"), "GraphModule", None)
     if kind is None or graph is None or not isinstance(model, kind):
         return False
-    return any(model.children()) and not any(n.op == "call_module" for n in graph.nodes)
+    called = [model.get_submodule(n.target) for n in graph.nodes if n.op == "call_module"]
+    own = dict.fromkeys(id(p) for module in called for p in module.parameters())
+    return any(model.children()) and any(True for _ in model.parameters()) and not own

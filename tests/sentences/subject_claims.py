@@ -32,7 +32,7 @@ def check_inputs(sentence: Sentence, report: Json) -> None:
 @claim(
     _SUBJECT,
     "weights: {tensors} tensor[[s]], [[{nonfinite} value[[s]] NOT FINITE]][[all values "
-    "finite]]; stored {list_stored}",
+    "finite]]; stored {list_stored}[[; all {gains} gains exactly 1, as before training]]",
 )
 def check_weights(sentence: Sentence, report: Json) -> None:
     weights = report["measurements"]["weights"]
@@ -45,6 +45,11 @@ def check_weights(sentence: Sentence, report: Json) -> None:
     assert sentence.holds("nonfinite") == (weights["nonfinite"] > 0)
     if sentence.holds("nonfinite"):
         sentence.must_agree(nonfinite=weights["nonfinite"])
+    gains = [n["gain"] for n in report["architecture"]["norms"] if n["gain"] is not None]
+    is_unit = {(g["min_abs"], g["max_abs"], g["negatives"]) for g in gains} == {(1.0, 1.0, 0)}
+    assert sentence.holds("gains") == (is_unit and len(gains) > 1)
+    if sentence.holds("gains"):
+        sentence.must_agree(gains=len(gains))
 
 
 @claim(r"Findings", "Findings  {list_counts}")

@@ -80,10 +80,12 @@ def quiet_model(model: nn.Module) -> Iterator[None]:
 
 
 def _without_script_fusion() -> AbstractContextManager[object]:
-    """Have TorchScript run its graphs as they are: optimised, they fuse operations, and reading
-    their constants for that fails under a dispatch mode."""
-    plain: AbstractContextManager[object] = torch.jit.optimized_execution(False)  # type: ignore[no-untyped-call]
-    return plain
+    """Have TorchScript run its graphs as they are.
+
+    Optimised ones fuse operations, and the optimiser compares constants, which fails under a
+    dispatch mode.
+    """
+    return torch.jit.optimized_execution(False)  # type: ignore[attr-defined,no-any-return]
 
 
 def _without_compiled_code() -> AbstractContextManager[object]:

@@ -120,7 +120,7 @@ class WeightsNotLoaded(Rule):
                 severity="error",
                 confidence="high",
                 measured=(float(len(places)), 0.0),
-                advice="which copy is used depends on the loader; find out which file is right, and "
+                advice="the loader decides which copy is used: find out which file is right, and "
                 "store the tensor once",
             )
 
