@@ -78,8 +78,12 @@ def tensor_state(model: nn.Module) -> list[Any]:
     tables = ("_parameters", "_buffers", "_forward_hooks", "_forward_pre_hooks")
     tables += ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks")
     return [
-        (path, type(module), sorted(vars(module)))
-        + tuple([(name, id(v)) for name, v in getattr(module, table).items()] for table in tables)
+        (
+            path,
+            type(module),
+            sorted(vars(module)),
+            [(name, id(v)) for t in tables for name, v in getattr(module, t).items()],
+        )
         for path, module in model.named_modules()
     ]
 

@@ -110,7 +110,9 @@ def _describe_unit_gains(norms: Sequence[Norm]) -> str:
         gain.min_abs == gain.max_abs == 1 and not (gain.negatives or gain.nonfinite)
         for gain in gains
     )
-    return f"; all {len(gains)} gains exactly 1, as before training" if is_unit and gains[1:] else ""
+    return (
+        f"; all {len(gains)} gains exactly 1, as before training" if is_unit and gains[1:] else ""
+    )
 
 
 def _describe_values(weights: StaticPass) -> str:
