@@ -85,7 +85,7 @@ def _without_script_fusion() -> AbstractContextManager[object]:
     Optimised ones fuse operations, and the optimiser compares constants, which fails under a
     dispatch mode.
     """
-    return torch.jit.optimized_execution(False)  # type: ignore[attr-defined,no-any-return]
+    return torch.jit.optimized_execution(False)  # type: ignore[attr-defined]
 
 
 def _without_compiled_code() -> AbstractContextManager[object]:
