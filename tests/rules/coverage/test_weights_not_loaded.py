@@ -88,6 +88,8 @@ def test_a_tensor_stored_twice_is_an_error_that_names_both_files() -> None:
     finding = one(make_loading(stored_twice=(twice,)), "ND003")
     assert (finding.severity, finding.ids) == ("error", ("model.norm.weight",))
     assert "model.norm.weight (a.safetensors, b.safetensors)" in finding.message
+    alone = one(make_loading(stored_twice=(twice,), mode="weights-only"), "ND003")
+    assert alone.message == finding.message
 
 
 def test_norms_and_the_rest_are_told_apart() -> None:
