@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from normdiag.errors import RunError
 from normdiag.loading.interface import (
     CheckpointTensors,
+    LoadedModel,
     LoadedTarget,
     TensorShapes,
 )
@@ -114,26 +115,26 @@ def _build_report(side: str | nn.Module | Report, options: Options, progress: Pr
 def _compare_models(
     a: str | nn.Module, b: str | nn.Module, options: Options, second: Options, progress: Progress
 ) -> Comparison:
-    loaded = _load_target(a, options, progress)
-    from normdiag.measure.comparing.differences import measure_differences
-    from normdiag.measure.comparing.shared_inputs import share_inputs
-    from normdiag.measure.comparing.snapshot import Snapshot
+    with _loaded_target(a, options, progress) as loaded:
+        from normdiag.measure.comparing.differences import measure_differences
+        from normdiag.measure.comparing.shared_inputs import share_inputs
+        from normdiag.measure.comparing.snapshot import Snapshot
 
-    mine, theirs = Snapshot(), Snapshot()
-    first = _observe(loaded, a, options, progress, snapshot=mine)
+        mine, theirs = Snapshot(), Snapshot()
+        first = _observe(loaded, a, options, progress, snapshot=mine)
     del loaded  # one model at a time
     gc.collect()
-    loaded = _load_target(b, second, progress)
-    inputs, note = share_inputs(loaded, mine.batches)
-    other: Report | None = None
-    if inputs is not None:
-        same = replace(second, inputs=inputs, texts=None, ids=None, chat=False)
-        try:
-            other = _with_inputs_of(first, _observe(loaded, b, same, progress, snapshot=theirs))
-        except RunError as error:
-            note = f"B does not run on the inputs of A: {error.what}"
-    is_shared = other is not None
-    other = other or _observe(loaded, b, second, progress, snapshot=theirs)
+    with _loaded_target(b, second, progress) as loaded:
+        inputs, note = share_inputs(loaded, mine.batches)
+        other: Report | None = None
+        if inputs is not None:
+            same = replace(second, inputs=inputs, texts=None, ids=None, chat=False)
+            try:
+                other = _with_inputs_of(first, _observe(loaded, b, same, progress, snapshot=theirs))
+            except RunError as error:
+                note = f"B does not run on the inputs of A: {error.what}"
+        is_shared = other is not None
+        other = other or _observe(loaded, b, second, progress, snapshot=theirs)
     pairs = pair_sites(first, other, Rounding.coarser_of(first, other))
     adds = [(x.id, y.id) for x, y in pairs.adds if is_shared]
     norms = [(x.id, y.id) for x, y in pairs.norms]
@@ -151,8 +152,8 @@ def _inspect_target(
     target: str | nn.Module, options: Options, progress: Progress, *, with_tokens: bool
 ) -> Report:
     # before torch is imported: the error of a target that cannot be loaded comes at once
-    loaded = _load_target(target, options, progress)
-    return _observe(loaded, target, options, progress, with_tokens=with_tokens)
+    with _loaded_target(target, options, progress) as loaded:
+        return _observe(loaded, target, options, progress, with_tokens=with_tokens)
 
 
 def _observe(
@@ -186,6 +187,19 @@ def _judge(evidence: Evidence, options: Options) -> Report:
         evidence, select=options.select, ignore=options.ignore, thresholds=options.thresholds
     )
     return Report.from_evidence(evidence, judgement)
+
+
+@contextmanager
+def _loaded_target(
+    target: str | nn.Module, options: Options, progress: Progress
+) -> Iterator[LoadedTarget]:
+    """The loaded target. At the end the caller's module gets back what loading took off it."""
+    loaded = _load_target(target, options, progress)
+    try:
+        yield loaded
+    finally:
+        if isinstance(loaded, LoadedModel):
+            loaded.restore()
 
 
 def _load_target(target: str | nn.Module, options: Options, progress: Progress) -> LoadedTarget:

@@ -49,6 +49,14 @@ class OmittedSetting:
 
 
 @record
+class StoredTwice:
+    """A tensor that lies in several files of a checkpoint, with different values."""
+
+    tensor: str
+    files: tuple[str, ...]
+
+
+@record
 class Loading:
     """Mismatches between checkpoint and model, by parameter name."""
 
@@ -62,6 +70,12 @@ class Loading:
     """Those of the above that are parameters of a norm (found in the graph), or one-dimensional."""
     unbuilt_layers: tuple[str, ...] = ()
     """Layers that the checkpoint has beyond those that the configuration builds."""
+    cut: tuple[str, ...] = ()
+    """Parts of the stored names, each with its dot, that were cut so that they fit the model."""
+    renamed: int = 0
+    """Stored names that were cut."""
+    stored_twice: tuple[StoredTwice, ...] = ()
+    """Tensors that several files hold, with different values."""
     defaulted: tuple[OmittedSetting, ...] | None = None
     """Settings absent from config.json that decide the structure; null where not measured."""
 

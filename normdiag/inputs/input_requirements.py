@@ -141,8 +141,18 @@ def config_value(config: Any, *names: str) -> Any | None:
 def forward_parameters(model: nn.Module) -> dict[str, inspect.Parameter]:
     """The arguments of `model.forward` by name, without `*args` and `**kwargs`."""
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    parameters = inspect.signature(model.forward).parameters
+    try:
+        parameters = inspect.signature(model.forward).parameters
+    except ValueError:  # a TorchScript method has a schema in place of a signature
+        return dict(_iterate_schema(model.forward))
     return {name: p for name, p in parameters.items() if p.kind not in variadic}
+
+
+def _iterate_schema(method: Any) -> Iterator[tuple[str, inspect.Parameter]]:
+    for each in method.schema.arguments[1:]:
+        default = each.default_value if each.has_default_value() else inspect.Parameter.empty
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        yield each.name, inspect.Parameter(each.name, kind, default=default)
 
 
 def _find_value(sections: Iterable[Any], names: tuple[str, ...]) -> Any | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,16 +38,22 @@ class CheckpointDirectory:
         from normdiag.loading.stored_tensors import stored_tensors
 
         tensors = stored_tensors(self.weights or WeightFiles("safetensors", ()))
+        from normdiag.loading.stored_twice import find_stored_twice
+
+        stored_twice = find_stored_twice(self.weights)
         if self.options.weights_only:
-            return label_tensors(self.settings, tensors)
-        from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
+            labelled = label_tensors(self.settings, tensors)
+            return replace(labelled, loading=Loading(stored_twice=stored_twice))
+        from normdiag.loading.pretrained import load_pretrained
+        from normdiag.loading.pretrained_files import PretrainedFiles
 
         checkpoint = PretrainedFiles(folder=self.folder, settings=self.settings, tensors=tensors)
         try:
-            return load_pretrained(checkpoint, self.options, progress)
+            loaded = load_pretrained(checkpoint, self.options, progress)
         except LoadError:
             _recheck_pickles(self.weights)
             raise
+        return replace(loaded, loading=replace(loaded.loading, stored_twice=stored_twice))
 
 
 def label_tensors(settings: ConfigFile | None, tensors: TensorReader) -> CheckpointTensors:

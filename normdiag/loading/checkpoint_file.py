@@ -45,7 +45,8 @@ class CheckpointFile:
         tensors = stored_tensors(self.weights)
         if self.options.weights_only:
             return label_tensors(self.settings, tensors)
-        from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
+        from normdiag.loading.pretrained import load_pretrained
+        from normdiag.loading.pretrained_files import PretrainedFiles
 
         checkpoint = PretrainedFiles(
             folder=self.weights.paths[0].parent,

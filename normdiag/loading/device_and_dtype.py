@@ -40,7 +40,7 @@ def prepare_model(
 ) -> nn.Module:
     """Put the model in eval mode on `device`. Raises LoadError where memory does not suffice."""
     try:
-        return model.eval().to(device=device, dtype=dtype)
+        return _set_eval_mode(model).to(device=device, dtype=dtype)
     except torch.OutOfMemoryError as error:
         size = sum(p.numel() * p.element_size() for p in model.parameters())
         raise LoadError(
@@ -48,6 +48,13 @@ def prepare_model(
             "use --dtype bfloat16 to halve float32 weights, --device cpu for the main memory, or "
             "--weights-only to read one tensor at a time",
         ) from error
+
+
+def _set_eval_mode(model: nn.Module) -> nn.Module:
+    try:
+        return model.eval()
+    except NotImplementedError:  # of torch.export: the mode was fixed when it was exported
+        return model
 
 
 def _available_devices() -> list[str]:

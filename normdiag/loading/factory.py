@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -16,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 from normdiag.errors import LoadError, UsageError
 from normdiag.evidence.subject import Loading
 from normdiag.loading.describe_exception import describe_exception
+from normdiag.loading.gathered_shards import gather_shards
 from normdiag.loading.interface import CheckpointTensors, LoadedModel, LoadedTarget
 from normdiag.loading.module_state import iterate_module_state
 from normdiag.loading.target_reference import TargetReference
 from normdiag.loading.torch_compile import unwrap_compiled
+from normdiag.loading.traced_module import describe_traced, exported_program
 from normdiag.options import LoadingOptions
 from normdiag.progress import Progress
 
@@ -62,12 +65,10 @@ class ModelFactory:
                 built = _call_factory(self.reference, factory)
         model, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
         if not isinstance(model, torch.nn.Module):
-            raise LoadError(
-                f"{self.reference.target} returned a {type(built).__name__}, not an nn.Module",
-                "return the module, or the pair (module, inputs of its forward)",
-            )
+            raise _no_module_error(self.reference.target, exported_program(model) or built)
         if is_structure_only:
             return wrap_module(prepare_model(model, device, dtype), inputs, structure_only=True)
+        _refuse_uninitialised(self.reference.target, model)
         _refuse_meta_parameters(self.reference.target, model)
         loaded = wrap_module(prepare_model(model, device, dtype), inputs)
         return _state_dict_only(loaded) if self.options.weights_only else loaded
@@ -92,25 +93,27 @@ def wrap_module(
         LoadError: where a parameter is on the meta device and the model is to be run.
         UsageError: where `structure_only` is set and a parameter is not on the meta device.
     """
-    model, notes = unwrap_compiled(model)
-    name = type(model).__name__
+    model, compiled = unwrap_compiled(model)
+    _refuse_uninitialised(type(model).__name__, model)
     if structure_only:
-        _refuse_real_parameters(name, model)
+        _refuse_real_parameters(type(model).__name__, model)
     else:
-        _refuse_meta_parameters(name, model)
+        _refuse_meta_parameters(type(model).__name__, model)
+    gathered, restore = gather_shards(model)
     config = getattr(model, "config", None)
     model_type = getattr(config, "model_type", None)
     return LoadedModel(
         model=model,
         config=config,
         tokenizer=None,
-        notes=notes,
+        notes=(*compiled, *gathered, *describe_traced(model)),
         loading=Loading(),
         tensors=lambda _: iterate_module_state(model),
         model_type=model_type if isinstance(model_type, str) and model_type else None,
-        class_name=name,
+        class_name=type(model).__name__,
         mode="structure-only" if structure_only else "run",
         author_inputs=inputs,
+        restore=restore,
     )
 
 
@@ -212,6 +215,15 @@ def _call_factory(reference: TargetReference, factory: Any) -> Any:
         ) from error
 
 
+def _no_module_error(target: str, built: Any) -> LoadError:
+    return LoadError(
+        f"{target} returned a {type(built).__name__}, not an nn.Module",
+        "return its module() in its place"
+        if exported_program(built) is not None
+        else "return the module, or the pair (module, inputs of its forward)",
+    )
+
+
 def _required_parameters(factory: Any) -> list[str]:
     """Arguments without a default; none where the signature is unavailable."""
     try:
@@ -220,6 +232,18 @@ def _required_parameters(factory: Any) -> list[str]:
         return []
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     return [p.name for p in parameters if p.default is p.empty and p.kind not in variadic]
+
+
+def _refuse_uninitialised(target: str, model: nn.Module) -> None:
+    from torch.nn.parameter import is_lazy
+
+    for name, tensor in chain(model.named_parameters(), model.named_buffers()):
+        if is_lazy(tensor):
+            raise LoadError(
+                f"{name} of {target} has no shape yet: it is made by the first forward (a lazy "
+                "module)",
+                "run the model once before it is passed",
+            )
 
 
 def _refuse_meta_parameters(target: str, model: nn.Module) -> None:

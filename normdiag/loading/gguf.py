@@ -44,7 +44,8 @@ class GgufFile:
                 ),
             )
         progress.start_stage("importing torch and transformers")
-        from normdiag.loading.pretrained import PretrainedFiles, load_pretrained
+        from normdiag.loading.pretrained import load_pretrained
+        from normdiag.loading.pretrained_files import PretrainedFiles
         from normdiag.loading.silence_libraries import redirect_gguf_progress
 
         path = self.header.path
@@ -53,6 +54,7 @@ class GgufFile:
             settings=None,
             tensors=lambda _: iterate_gguf_tensors(self.header),
             gguf_file=path.name,
+            is_language_model=self.header.is_language_model,
         )
         with redirect_gguf_progress(progress):
             loaded = load_pretrained(checkpoint, self.options, progress)

@@ -59,6 +59,18 @@ class GgufHeader:
         """llama.cpp's name of the model family."""
         return str(self.fields["general.architecture"])
 
+    @property
+    def is_language_model(self) -> bool:
+        """Whether the file holds a language model with its head, stored or tied.
+
+        An encoder states that its attention is not causal, an embedding model how it pools.
+        """
+        if any(tensor.name == "output.weight" for tensor in self.tensors):
+            return True
+        kind = self.architecture_name
+        is_causal = self.fields.get(f"{kind}.attention.causal", True)
+        return bool(is_causal) and not self.fields.get(f"{kind}.pooling_type", 0)
+
 
 def read_gguf_header(path: Path) -> GgufHeader:
     """Read the header of `path`, and no tensor.

@@ -41,6 +41,8 @@ class LoadedModel:
     """The fields of config.json as stored, where there is one."""
     author_inputs: Any | None = None
     """Inputs of forward that a factory returned with the module."""
+    restore: Callable[[], None] = lambda: None
+    """Puts back what loading took off the caller's module, such as the wrappers of shards."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,12 +61,12 @@ def choose_model_class(
         ), f"code of {place} was run"
     names = getattr(config, "architectures", None) or [None]
     if settings is not None and _is_sentence_encoder(settings.path.parent):
-        encoder = _find_base_class(config)
+        encoder = find_base_class(config)
         if encoder is not None:
             return encoder, f"a sentence encoder (modules.json); loaded as {encoder.__name__}"
     if (native := find_transformers_class(names[0])) is not None:
         return native, ""
-    base = _find_base_class(config)
+    base = find_base_class(config)
     if base is None:
         raise LoadError(
             f"transformers {transformers.__version__} has neither {names[0]} nor a base class for "
@@ -78,7 +78,20 @@ def choose_model_class(
     return base, f"transformers has no {names[0]}; loaded as {base.__name__} (AutoModel)"
 
 
-def _find_base_class(config: Any) -> Any | None:
+def choose_language_model(config: Any) -> tuple[Any, str]:
+    """The class with a language model's head, for weights that name no class and have one."""
+    for mapping in (
+        transformers.MODEL_FOR_CAUSAL_LM_MAPPING,
+        transformers.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING,
+    ):
+        chosen = mapping.get(type(config), None)
+        if chosen is not None:
+            chosen = chosen[0] if isinstance(chosen, tuple) else chosen
+            return chosen, f"the file names no class; loaded as {chosen.__name__}, with its head"
+    return choose_model_class(config, None, own_code=False)
+
+
+def find_base_class(config: Any) -> Any | None:
     """The class that AutoModel builds from `config`, without a head; None where it knows none."""
     base = transformers.MODEL_MAPPING.get(type(config), None)
     return base[0] if isinstance(base, tuple) else base

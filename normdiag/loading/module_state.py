@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def iterate_module_state(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    """Iterate over the tensors of the state dict; quantised ones are dequantised.
+    """Iterate over the tensors of the state dict; as ordinary ones (quantised: dequantised).
 
     torch's quantised layers store a packed (weight, bias) and a dtype in it.
     """
@@ -22,9 +22,10 @@ def iterate_module_state(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]
 def _iterate_value(name: str, value: Any) -> Iterator[tuple[str, torch.Tensor]]:
     import torch
 
+    from normdiag.loading.plain_values import plain_values
+
     if isinstance(value, torch.Tensor):
-        detached = value.detach()
-        yield name, detached.dequantize() if detached.is_quantized else detached
+        yield name, plain_values(name, value)
     elif isinstance(value, (tuple, list)):
         for i, item in enumerate(value):
             yield from _iterate_value(f"{name}.{i}", item)

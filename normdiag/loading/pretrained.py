@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
@@ -13,7 +11,6 @@ import transformers
 
 from normdiag.errors import LoadError, translate_foreign_errors
 from normdiag.evidence.subject import Loading
-from normdiag.loading.config_file import ConfigFile
 from normdiag.loading.describe_exception import describe_exception
 from normdiag.loading.device_and_dtype import (
     META_DEVICE,
@@ -22,16 +19,23 @@ from normdiag.loading.device_and_dtype import (
     resolve_dtype,
 )
 from normdiag.loading.interface import LoadedModel
+from normdiag.loading.loading_remedies import remedy_loading
+from normdiag.loading.loading_summary import (
+    describe_quantisation,
+    refuse_no_match,
+    summarise_loading,
+)
 from normdiag.loading.model_class import (
+    choose_language_model,
     choose_model_class,
     load_config,
     needs_checkpoint_code,
     refuse_checkpoint_code,
     select_sub_config,
 )
+from normdiag.loading.pretrained_files import LoadedWeights, ModelChoice, PretrainedFiles
 from normdiag.loading.silence_libraries import silence_libraries
 from normdiag.loading.tokenizer import load_tokenizer
-from normdiag.loading.unbuilt_layers import find_unbuilt_layers
 from normdiag.options import LoadingOptions
 from normdiag.progress import Progress
 
@@ -39,25 +43,14 @@ if TYPE_CHECKING:
     from normdiag.loading.interface import TensorReader
 
 
-@dataclass(frozen=True, kw_only=True)
-class PretrainedFiles:
-    """What `from_pretrained` reads: a folder, a GGUF in it, or a state dict and a configuration."""
-
-    folder: Path
-    settings: ConfigFile | None
-    tensors: TensorReader
-    gguf_file: str | None = None
-    state_dict: Callable[[], dict[str, torch.Tensor]] | None = None
-
-
 @dataclass(frozen=True)
-class ModelChoice:
-    """The class to build, its configuration, and the requested dtype, if any."""
+class BuiltModel:
+    """A model, how it was loaded, and the reader of the tensors that it was loaded from."""
 
-    model_class: Any
-    config: Any
-    dtype: torch.dtype | None
-    note: str
+    model: Any
+    loading: Loading
+    notes: tuple[str, ...]
+    tensors: TensorReader
 
 
 def load_pretrained(
@@ -75,16 +68,16 @@ def load_pretrained(
         choice = _choose_model(checkpoint, options)
         build = _build_from_config if is_from_config else _build_from_weights
         with translate_foreign_errors(lambda error: _explain_error(error, checkpoint, choice)):
-            model, loading, notes = build(checkpoint, options, choice)
+            built = build(checkpoint, options, choice)
         tokenizer, unusable = _find_tokenizer(checkpoint, options)
-        model = prepare_model(model, device)
+        model = prepare_model(built.model, device)
     return LoadedModel(
         model=model,
         config=model.config,
         tokenizer=tokenizer,
-        notes=tuple(note for note in (choice.note, *notes, unusable) if note),
-        loading=loading,
-        tensors=_iterate_state_dict(model) if is_from_config else checkpoint.tensors,
+        notes=tuple(note for note in (choice.note, *built.notes, unusable) if note),
+        loading=built.loading,
+        tensors=built.tensors,
         model_type=choice.config.model_type,
         class_name=type(model).__name__,
         mode=_loading_mode(options),
@@ -122,13 +115,16 @@ def _choose_model(checkpoint: PretrainedFiles, options: LoadingOptions) -> Model
         )
     ):
         config = load_config(checkpoint.folder, settings, trust_remote_code=own_code, **extra)
-        chosen, note = choose_model_class(config, settings, own_code=own_code)
+        if checkpoint.is_language_model:
+            chosen, note = choose_language_model(config)
+        else:
+            chosen, note = choose_model_class(config, settings, own_code=own_code)
     return ModelChoice(chosen, select_sub_config(config, chosen), dtype, note)
 
 
 def _build_from_config(
     checkpoint: PretrainedFiles, options: LoadingOptions, choice: ModelChoice
-) -> tuple[Any, Loading, tuple[str, ...]]:
+) -> BuiltModel:
     with META_DEVICE if options.structure_only else nullcontext():
         model, stated = choice.model_class(choice.config), choice.config.dtype
     dtype = choice.dtype or (stated if isinstance(stated, torch.dtype) else torch.float32)
@@ -140,12 +136,29 @@ def _build_from_config(
         notes.append(
             f"the stored weights are quantised ({settings.quantisation_method}); these are not"
         )
-    return model.to(dtype), Loading(), tuple(notes)
+    model = model.to(dtype)
+    return BuiltModel(model, Loading(), tuple(notes), _iterate_state_dict(model))
 
 
 def _build_from_weights(
     checkpoint: PretrainedFiles, options: LoadingOptions, choice: ModelChoice
-) -> tuple[Any, Loading, tuple[str, ...]]:
+) -> BuiltModel:
+    def load_again(files: PretrainedFiles, chosen: ModelChoice) -> LoadedWeights:
+        return _load_weights(files, options, chosen)
+
+    loaded = remedy_loading(load_again(checkpoint, choice), load_again)
+    refuse_no_match(loaded.model, loaded.info)
+    loading, notes = summarise_loading(loaded.model, loaded.info)
+    loading = replace(loading, cut=loaded.cut, renamed=loaded.renamed)
+    settings = checkpoint.settings
+    if settings is not None and settings.quantisation_method is not None:
+        notes = (*notes, describe_quantisation(loaded.model, settings.quantisation_method))
+    return BuiltModel(loaded.model, loading, (*loaded.notes, *notes), loaded.files.tensors)
+
+
+def _load_weights(
+    checkpoint: PretrainedFiles, options: LoadingOptions, choice: ModelChoice
+) -> LoadedWeights:
     extra: dict[str, Any] = {}
     if checkpoint.gguf_file is not None:
         extra["gguf_file"] = checkpoint.gguf_file
@@ -165,62 +178,7 @@ def _build_from_weights(
         local_files_only=True,
         **extra,
     )
-    return model, *_summarise_loading(model, info, checkpoint)
-
-
-def _summarise_loading(
-    model: Any, info: dict[str, Any], checkpoint: PretrainedFiles
-) -> tuple[Loading, tuple[str, ...]]:
-    """Summarise which parameters were not loaded. Raises LoadError where none was."""
-    missing, unexpected = sorted(info["missing_keys"]), sorted(info["unexpected_keys"])
-    shapes = {name: (tuple(have), tuple(want)) for name, have, want in info["mismatched_keys"]}
-    not_loaded = {*missing, *shapes}
-    parameters = dict(model.named_parameters())
-    if parameters and not_loaded.issuperset(parameters):
-        raise _no_match_error(type(model).__name__, missing, unexpected, shapes)
-    vectors = {name for name, value in model.state_dict().items() if value.ndim == 1}
-    notes = [
-        f"{name}: {have} in the checkpoint, {want} in the model; newly initialised"
-        for name, (have, want) in sorted(shapes.items())[:3]
-    ]
-    settings = checkpoint.settings
-    if settings is not None and settings.quantisation_method is not None:
-        notes.append(_describe_quantisation(model, settings.quantisation_method))
-    loading = Loading(
-        unbuilt_layers=find_unbuilt_layers(model, unexpected),
-        missing=tuple(missing),
-        unexpected=tuple(unexpected),
-        mismatched=tuple(sorted(shapes)),
-        norm_parameters=tuple(sorted(not_loaded & vectors)),
-    )
-    return loading, tuple(notes)
-
-
-def _describe_quantisation(model: Any, method: str) -> str:
-    from transformers.quantizers import AutoHfQuantizer
-
-    if getattr(model, "hf_quantizer", None) is not None:
-        handling = "and run quantised"
-    elif AutoHfQuantizer.supports_quant_method({"quant_method": method}):
-        handling = "and dequantised"  # as transformers does with fp8 without a GPU
-    else:
-        handling = "by a method that transformers does not know; read as plain tensors"
-    return f"stored weights are quantised ({method}) {handling}"
-
-
-def _no_match_error(
-    name: str, missing: list[str], unexpected: list[str], shapes: dict[str, Any]
-) -> LoadError:
-    if shapes:
-        first, (have, want) = next(iter(sorted(shapes.items())))
-        reason = f"{first} is {have} in the checkpoint and {want} by the configuration"
-    else:
-        reason = f"the model needs {missing[0]}"
-        reason += f", the checkpoint has {unexpected[0]}" if unexpected else ""
-    return LoadError(
-        f"no tensor of the checkpoint fits {name}: {reason}",
-        "config.json and the weights are of different models; --weights-only checks the tensors",
-    )
+    return LoadedWeights(model, info, checkpoint, choice)
 
 
 def _explain_error(

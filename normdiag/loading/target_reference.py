@@ -78,6 +78,11 @@ def _detect_file_kind(path: Path) -> TargetKind:
             f"{path} is a Python file without the name of the function that builds the model",
             f"append it: {path}:build",
         )
+    if path.suffix == ".pt2":
+        raise LoadError(
+            f"{path} is a program of torch.export, not weights alone",
+            "pass a factory (file.py:function) that returns torch.export.load(path).module()",
+        )
     if path.name.endswith(".index.json"):
         raise LoadError(f"{path} is the index of a sharded checkpoint", f"pass {path.parent}")
     with path.open("rb") as file:

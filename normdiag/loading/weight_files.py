@@ -112,4 +112,16 @@ def _check_archive(path: Path) -> None:
             "copy or download it again",
         )
     if is_archive:
+        _refuse_program(path)
         check_storage_records(path)
+
+
+def _refuse_program(path: Path) -> None:
+    """Raise LoadError for an archive that holds a program with the weights inside."""
+    with zipfile.ZipFile(path) as archive:
+        is_script = any(name.endswith("/constants.pkl") for name in archive.namelist())
+    if is_script:
+        raise LoadError(
+            f"{path} is a TorchScript archive: a program, not weights alone",
+            "pass a factory (file.py:function) that returns torch.jit.load of it",
+        )

@@ -9,6 +9,7 @@ from torch import nn
 
 from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.graph import Node
+from normdiag.loading.plain_values import plain_values
 from normdiag.structure.algebraic_forms import norm_parameter_names
 from normdiag.structure.build_architecture import SiteMap
 from normdiag.structure.stack_structure import AddStructure
@@ -30,7 +31,7 @@ def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, Branch
             names = sorted(of_branch - of_norms - scales.get(add, set()))
             for name in names:
                 if name not in sums:
-                    sums[name] = _sum_elements(parameters[name])
+                    sums[name] = _sum_elements(plain_values(name, parameters[name]))
             if names:
                 weights[sites.adds[add]] = BranchWeights(
                     elements=sum(parameters[name].numel() for name in names),
@@ -71,7 +72,7 @@ def _iterate_parameter_names(node: Node) -> Iterator[str]:
 def _sum_elements(parameter: torch.Tensor) -> tuple[float, float]:
     """Sum of squares, and sum."""
     square = total = 0.0
-    flat = parameter.detach().reshape(-1)
+    flat = parameter.reshape(-1)
     for start in range(0, flat.numel(), _CHUNK):
         part = flat[start : start + _CHUNK].double()
         square += float(torch.dot(part, part))

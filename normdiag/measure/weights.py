@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 import torch
 
 from normdiag.evidence.weights import StaticPass, TensorFingerprint, TensorSummary
+from normdiag.loading.plain_values import plain_values
 from normdiag.numerics.tensor_fingerprint import fingerprint_tensor
 
 
@@ -36,7 +37,7 @@ def check_tensors(
     prints: list[bytes] = []
     fingerprints: dict[str, TensorFingerprint] = {}
     for name, stored in tensors:
-        tensor = stored.detach()
+        tensor = plain_values(name, stored)
         prints.append(_fingerprint_tensor(name, tensor))
         if not tensor.is_floating_point():
             continue
@@ -56,7 +57,7 @@ def check_tensors(
             vectors.append(line)
     fingerprints |= {
         name: fingerprint_tensor(tensor, is_buffer=True)
-        for name, tensor in buffers.items()
+        for name, tensor in _iterate_plain_buffers(buffers)
         if name not in fingerprints and _is_finite(tensor)
     }
     result = StaticPass(
@@ -70,6 +71,13 @@ def check_tensors(
         fingerprints=fingerprints,
     )
     return result, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
+
+
+def _iterate_plain_buffers(
+    buffers: Mapping[str, torch.Tensor],
+) -> Iterator[tuple[str, torch.Tensor]]:
+    for name, buffer in buffers.items():
+        yield name, plain_values(name, buffer)
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:

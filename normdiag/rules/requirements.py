@@ -47,6 +47,8 @@ def missing_reason(evidence: Evidence, requirement: Requirement) -> str | None:
 
 def _missing_loading(evidence: Evidence) -> str | None:
     mode = evidence.subject.mode
+    if mode == "weights-only" and evidence.subject.loading.stored_twice:
+        return None  # that needs no model to be known
     if mode == "weights-only":
         return "no model was built, so its parameters are not known (--weights-only)"
     return NO_CHECKPOINT.get(mode)

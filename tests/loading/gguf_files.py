@@ -47,8 +47,14 @@ def write_llama(
     model: transformers.LlamaForCausalLM,
     tokenizer: transformers.PreTrainedTokenizerFast,
     packed: gguf.GGMLQuantizationType | None = None,
+    *,
+    has_head: bool = True,
+    pooling: gguf.PoolingType | None = None,
 ) -> None:
-    """Matrices are stored as `packed` where that is given, everything else as float32."""
+    """Matrices are stored as `packed` where that is given, everything else as float32.
+
+    Without a head the embeddings are tied, or with `pooling` it is an embedding model.
+    """
     config = model.config
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_context_length(config.max_position_embeddings)
@@ -61,7 +67,11 @@ def write_llama(
     writer.add_rope_dimension_count(config.head_dim)
     writer.add_vocab_size(config.vocab_size)
     write_vocabulary(writer, tokenizer)
+    if pooling is not None:
+        writer.add_pooling_type(pooling)
     for name, tensor in model.state_dict().items():
+        if name == "lm_head.weight" and not has_head:
+            continue
         if "q_proj" in name or "k_proj" in name:
             tensor = permute_heads(tensor, config.num_attention_heads)
         values = tensor.float().numpy()

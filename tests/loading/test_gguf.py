@@ -58,13 +58,39 @@ class TestLoading:
         self, whole: Path, original: transformers.LlamaForCausalLM, run: Load
     ) -> None:
         loaded = run(whole)
-        assert type(loaded.model) is transformers.LlamaModel  # a GGUF names no class
-        expected = original.model.state_dict()
+        assert type(loaded.model) is transformers.LlamaForCausalLM
+        expected = original.state_dict()
         actual = loaded.model.state_dict()
         assert actual.keys() == expected.keys()
         for name in expected:
             assert torch.equal(actual[name], expected[name]), name
         assert loaded.loading.missing == ()
+
+    def test_a_head_that_is_not_stored_is_tied(
+        self,
+        tmp_path: Path,
+        original: transformers.LlamaForCausalLM,
+        tokenizer: transformers.PreTrainedTokenizerFast,
+        run: Load,
+    ) -> None:
+        path = tmp_path / "tied.gguf"
+        write_llama(path, original, tokenizer, has_head=False)
+        loaded = run(path)
+        assert type(loaded.model) is transformers.LlamaForCausalLM
+        head = loaded.model.get_output_embeddings().weight
+        assert torch.equal(head, original.state_dict()["model.embed_tokens.weight"])
+        assert loaded.loading.missing == ()
+
+    def test_an_embedding_model_has_no_head(
+        self,
+        tmp_path: Path,
+        original: transformers.LlamaForCausalLM,
+        tokenizer: transformers.PreTrainedTokenizerFast,
+        run: Load,
+    ) -> None:
+        path = tmp_path / "pooled.gguf"
+        write_llama(path, original, tokenizer, has_head=False, pooling=gguf.PoolingType.MEAN)
+        assert type(run(path).model) is transformers.LlamaModel
 
     def test_the_tokenizer_is_loaded(
         self, whole: Path, tokenizer: transformers.PreTrainedTokenizerFast, run: Load
@@ -81,9 +107,9 @@ class TestLoading:
         self, packed: Path, original: transformers.LlamaForCausalLM, run: Load
     ) -> None:
         loaded = run(packed)
-        name = "layers.0.mlp.up_proj.weight"
+        name = "model.layers.0.mlp.up_proj.weight"
         actual = loaded.model.state_dict()[name]
-        expected = original.model.state_dict()[name]
+        expected = original.state_dict()[name]
         assert actual.dtype is torch.float32
         step = expected.abs().max() / 127
         assert 0 < (actual - expected).abs().max() <= step

@@ -37,14 +37,18 @@ def check_inputs(sentence: Sentence, report: Json) -> None:
 def check_weights(sentence: Sentence, report: Json) -> None:
     weights = report["measurements"]["weights"]
     sentence.must_agree(tensors=weights["tensors"])
+    listed, _, unit = sentence["list_stored"].partition("; all ")
     stored = {
-        dtype: int(count.replace(",", ""))
-        for count, dtype in re.findall(r"(\S+) as (\w+)", sentence["list_stored"])
+        dtype: int(count.replace(",", "")) for count, dtype in re.findall(r"(\S+) as (\w+)", listed)
     }
     assert stored == weights["dtypes"] and sum(stored.values()) == weights["tensors"]
     assert sentence.holds("nonfinite") == (weights["nonfinite"] > 0)
     if sentence.holds("nonfinite"):
         sentence.must_agree(nonfinite=weights["nonfinite"])
+    gains = [n["gain"] for n in report["architecture"]["norms"] if n["gain"] is not None]
+    is_unit = {(g["min_abs"], g["max_abs"], g["negatives"]) for g in gains} == {(1.0, 1.0, 0)}
+    is_said = is_unit and len(gains) > 1
+    assert unit == (f"{len(gains)} gains exactly 1, as before training" if is_said else "")
 
 
 @claim(r"Findings", "Findings  {list_counts}")

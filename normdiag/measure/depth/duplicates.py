@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from normdiag.capture.scopes import plain_path
+from normdiag.loading.plain_values import is_ordinary, plain_values
 from normdiag.structure.stack_structure import StackStructure
 
 _SAMPLE = 64
@@ -51,8 +52,13 @@ def _is_drawn(parameter: torch.Tensor) -> bool:
 
 
 def _is_shared(parameters: Parameters, layers: Mapping[int, Parameters]) -> bool:
-    drawn = {p.data_ptr() for p in parameters.values() if _is_drawn(p)}
-    return any(drawn & {p.data_ptr() for p in other.values()} for other in layers.values())
+    drawn = {_memory_of(p) for p in parameters.values() if _is_drawn(p)}
+    return any(drawn & {_memory_of(p) for p in other.values()} for other in layers.values())
+
+
+def _memory_of(parameter: torch.Tensor) -> int:
+    """Where the values lie; of what only wraps others, which object it is."""
+    return parameter.data_ptr() if is_ordinary(parameter) else id(parameter)
 
 
 def _group_equal_layers(layers: Mapping[int, Parameters]) -> tuple[tuple[int, ...], ...]:
@@ -81,9 +87,11 @@ def _fingerprint_layer(parameters: Parameters) -> Hashable:
 
 
 def _sample_values(parameter: torch.Tensor) -> torch.Tensor:
-    flat = parameter.detach().reshape(-1)
+    flat = plain_values("a parameter", parameter).reshape(-1)
     return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE]
 
 
 def _are_equal(one: Parameters, other: Parameters) -> bool:
-    return all(torch.equal(one[name], other[name]) for name in one)
+    return all(
+        torch.equal(plain_values(name, one[name]), plain_values(name, other[name])) for name in one
+    )

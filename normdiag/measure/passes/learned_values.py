@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import torch
 
+from normdiag.errors import RunError
 from normdiag.evidence.architecture import Gain, Multiplier, Scale
 from normdiag.graph import Node
+from normdiag.loading.plain_values import is_freed
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.dataflow import ScaleFactor
 from normdiag.structure.decimal_literals import shortest_decimal
@@ -24,8 +26,19 @@ class LearnedValues:
         self._values = values
 
     def find_tensor(self, node: Node) -> torch.Tensor | None:
-        """The tensor of a learned node, None where it was not stored."""
-        return self._values.get(node)
+        """The tensor of a learned node, None where it was not stored.
+
+        Raises RunError where the model freed it in its forward: reading it would end the process.
+        """
+        value = self._values.get(node)
+        if value is not None and is_freed(value):
+            raise RunError(
+                f"the forward freed the memory of {node.name or 'a value'} that a norm or a scale "
+                f"at {node.frame.path or 'the model'} had read",
+                "parameters that are gathered for one layer and freed after it cannot be measured: "
+                "pass the model before it is sharded or offloaded",
+            )
+        return value
 
     def gain_vector(self, norm: DetectedNorm) -> torch.Tensor | None:
         """The effective gain as (features,) in float64, None for a norm without one."""
@@ -40,7 +53,7 @@ class LearnedValues:
         product: torch.Tensor | None = None
         for part in parts:
             if isinstance(part, Node):
-                value = self._values.get(part)
+                value = self.find_tensor(part)
             else:
                 value = torch.tensor(part, dtype=torch.float64)
             if value is None:
@@ -70,7 +83,7 @@ class LearnedValues:
         """The epsilon, None for a norm without one or where it is unknown."""
         if not isinstance(norm.eps, Node):
             return None if norm.eps is None else shortest_decimal(norm.eps)
-        value = self._values.get(norm.eps)
+        value = self.find_tensor(norm.eps)
         return (
             None if value is None or value.numel() != 1 else shortest_decimal(float(value.detach()))
         )
@@ -97,7 +110,7 @@ class LearnedValues:
         """Name and size of stored tensors, those of unknown value left out."""
         multipliers = []
         for node in nodes:
-            value = self._values.get(node)
+            value = self.find_tensor(node)
             if value is not None and node.name is not None:
                 flat = value.detach().double().reshape(-1)
                 size = float(flat if flat.numel() == 1 else flat.square().mean().sqrt())
@@ -109,7 +122,7 @@ class LearnedValues:
         product = torch.ones(1, dtype=torch.float64)
         for factor in factors:
             if isinstance(factor.value, Node):
-                value = self._values.get(factor.value)
+                value = self.find_tensor(factor.value)
                 if value is None:
                     return None
                 product = product * value.detach().double().cpu().reshape(-1)

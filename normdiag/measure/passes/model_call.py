@@ -67,7 +67,7 @@ def quiet_model(model: nn.Module) -> Iterator[None]:
     """
     was_fast = torch.backends.mha.get_fastpath_enabled()
     training = [m for m in model.modules() if m.training]
-    with torch.random.fork_rng(devices=[]), _without_compiled_code():
+    with torch.random.fork_rng(devices=[]), _without_compiled_code(), _without_script_fusion():
         try:
             torch.backends.mha.set_fastpath_enabled(False)
             for module in training:
@@ -77,6 +77,15 @@ def quiet_model(model: nn.Module) -> Iterator[None]:
             torch.backends.mha.set_fastpath_enabled(was_fast)
             for module in training:
                 module.training = True
+
+
+def _without_script_fusion() -> AbstractContextManager[object]:
+    """Have TorchScript run its graphs as they are.
+
+    Optimised ones fuse operations, and the optimiser compares constants, which fails under a
+    dispatch mode.
+    """
+    return torch.jit.optimized_execution(False)  # type: ignore[attr-defined]
 
 
 def _without_compiled_code() -> AbstractContextManager[object]:

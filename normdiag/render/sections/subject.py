@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from normdiag.evidence.architecture import Norm
 from normdiag.evidence.subject import Loading, Subject
 from normdiag.evidence.weights import StaticPass
 from normdiag.number_text import format_count, format_number
@@ -45,7 +46,9 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     if subject.mode in _MODES:
         facts.insert(1, ("mode", _MODES[subject.mode]))
     if report.measurements.weights is not None:
-        facts.append(("weights", _describe_weights(report.measurements.weights)))
+        described = _describe_weights(report.measurements.weights)
+        unit = _describe_unit_gains(report.architecture.norms) if subject.mode == "run" else ""
+        facts.append(("weights", described + unit))
     versions = Fact(label="versions", lines=(_describe_versions(subject),), style="quiet")
     yield FactList(facts=(*(Fact(label=label, lines=(value,)) for label, value in facts), versions))
     yield from _list_loading_problems(subject.loading, all_rows=all_rows)
@@ -98,6 +101,18 @@ def _describe_weights(weights: StaticPass) -> str:
         count = format_count(len(weights.empty), "empty tensor")
         described += f"{'; ' if described else ''}{count} (0 elements): {shown}{more}"
     return described
+
+
+def _describe_unit_gains(norms: Sequence[Norm]) -> str:
+    """Said of several norms: it is what a factory gives whose weights were never loaded."""
+    gains = [norm.gain for norm in norms if norm.gain is not None]
+    is_unit = all(
+        gain.min_abs == gain.max_abs == 1 and not (gain.negatives or gain.nonfinite)
+        for gain in gains
+    )
+    return (
+        f"; all {len(gains)} gains exactly 1, as before training" if is_unit and gains[1:] else ""
+    )
 
 
 def _describe_values(weights: StaticPass) -> str:

@@ -13,7 +13,7 @@ from normdiag.rules.thresholds import Limits
 
 
 class WeightsNotLoaded(Rule):
-    """Checkpoint and model do not match: parameters are missing, unexpected, or of another shape.
+    """Checkpoint and model do not match: names, shapes or files of parameters are not the model's.
 
     ## What it does
 
@@ -21,7 +21,9 @@ class WeightsNotLoaded(Rule):
     parameters of the checkpoint that the model does not use, and parameters whose shapes differ. A
     missing norm parameter is an error, another missing parameter a warning. An unexpected vector (a
     norm's gain, a bias) in a layer that ran is a warning, and so are whole layers beyond those that
-    the configuration builds; other unexpected parameters are information.
+    the configuration builds; other unexpected parameters are information. A part of the stored
+    names that had to be cut, such as `_orig_mod.` of a compiled module, is a warning; one tensor in
+    several files with different values is an error.
 
     ## Why it matters
 
@@ -32,7 +34,9 @@ class WeightsNotLoaded(Rule):
     ## How it is measured
 
     From the loader's lists of mismatches. A parameter belongs to a norm if the module that ran the
-    norm in the graph owns it. Tied weights do not count as missing.
+    norm in the graph owns it. Tied weights do not count as missing. Names are cut only where every
+    missing parameter is then there, once and with its shape; the report is that of the model with
+    these weights. Copies of a tensor in several shards are compared bit by bit.
 
     ## Thresholds
 
@@ -44,7 +48,9 @@ class WeightsNotLoaded(Rule):
 
     Missing: download the checkpoint again, or correct the key in the conversion script (an extra or
     missing prefix such as `model.` changes every key). Unexpected: load the checkpoint with the
-    class that has these parameters, see `architectures` in `config.json`.
+    class that has these parameters, see `architectures` in `config.json`. Names with a part too
+    many: save the state dict of the module itself, not of its wrapper, or rename the keys. Stored
+    twice: find out which file is right, and write the tensor once.
 
     ## When it is wrong
 
@@ -67,6 +73,7 @@ class WeightsNotLoaded(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per kind of mismatch, norms apart from the rest."""
         loading = evidence.subject.loading
+        yield from self._storage_findings(loading)
         norms = _norm_parameters(evidence)
         unmatched = (
             (loading.missing, "not in the checkpoint, so newly initialised"),
@@ -88,6 +95,34 @@ class WeightsNotLoaded(Rule):
             in_layers, f"of a layer's norm or bias {unused}", "warning", "medium"
         )
         yield from self._loading_finding(others, unused, "info", "high")
+
+    def _storage_findings(self, loading: Loading) -> Iterator[Finding]:
+        """What is wrong with the names and the files, before any parameter is."""
+        if loading.cut:
+            cut = ", ".join(loading.cut)
+            yield self.finding(
+                f"{format_count(loading.renamed, 'stored name')} carry {cut} in front or inside, "
+                "which was removed: only without it do they fit the model",
+                ids=(),
+                severity="warning",
+                confidence="high",
+                measured=(float(loading.renamed), 0.0),
+                advice=f"remove {cut} from the checkpoint's keys: a loader that does not, "
+                "initialises these parameters newly",
+            )
+        if loading.stored_twice:
+            places = [f"{each.tensor} ({', '.join(each.files)})" for each in loading.stored_twice]
+            more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+            yield self.finding(
+                f"{format_count(len(places), 'tensor')} stored in several files with different "
+                f"values: {', '.join(places[:3])}{more}",
+                ids=tuple(each.tensor for each in loading.stored_twice),
+                severity="error",
+                confidence="high",
+                measured=(float(len(places)), 0.0),
+                advice="the loader decides which copy is used: find out which file is right, and "
+                "store the tensor once",
+            )
 
     def _loading_finding(
         self, names: tuple[str, ...], what: str, severity: Severity, confidence: Confidence

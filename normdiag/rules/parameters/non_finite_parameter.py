@@ -45,7 +45,8 @@ class NonFiniteParameter(Rule):
 
     A causal mask stored as a buffer is minus infinity above the diagonal by design. A tensor of two
     or more dimensions whose other elements are all zero is treated as a mask and reported as info.
-    So is a single infinity: the inactive limit of a clamp.
+    So is a single infinity: the inactive limit of a clamp, and what lies in a tensor that the
+    model does not have.
 
     ## References
 
@@ -60,9 +61,14 @@ class NonFiniteParameter(Rule):
     silent_on = "sample_models/nan_gain.py:build_healthy"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding for damaged tensors, one for masks, one for infinite limits."""
+        """One finding for damaged tensors, one for masks, infinite limits and unused tensors."""
         weights = evidence.measurements.weights
-        noted = weights.flagged if weights else ()
+        unused = frozenset(evidence.subject.loading.unexpected)
+        flagged = weights.flagged if weights else ()
+        noted = [each for each in flagged if each.name not in unused]
+        yield from self._unused_finding(
+            [each for each in flagged if each.nonfinite and each.name in unused]
+        )
         bad = sorted((each for each in noted if each.nonfinite), key=lambda each: -each.nonfinite)
         damaged = [each for each in bad if not _is_mask(each) and not _is_infinite_limit(each)]
         unbounded = tuple(each.name for each in bad if _is_infinite_limit(each))
@@ -103,6 +109,20 @@ class NonFiniteParameter(Rule):
                 measured=(float(len(unbounded)), 0.0),
                 advice="expected for an inactive limit of a clamp, an error elsewhere",
             )
+
+    def _unused_finding(self, tensors: list[TensorSummary]) -> Iterator[Finding]:
+        if not tensors:
+            return
+        yield self.finding(
+            f"{format_count(sum(each.nonfinite for each in tensors), 'element')} of "
+            f"{format_count(len(tensors), 'tensor')} that the model does not have are not finite: "
+            f"{'; '.join(_describe_tensor(each) for each in tensors[:3])}",
+            ids=tuple(each.name for each in tensors),
+            severity="info",
+            confidence="high",
+            measured=(float(sum(each.nonfinite for each in tensors)), 0.0),
+            advice="nothing reads them; remove them from the checkpoint",
+        )
 
 
 def _is_mask(tensor: TensorSummary) -> bool:

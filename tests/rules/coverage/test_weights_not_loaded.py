@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from normdiag.evidence.subject import Loading
+from normdiag.evidence.subject import Loading, StoredTwice
 from tests import factories
 from tests.rules.builders import evidence, judge_rule, norms, one, run_rule, stack
 
@@ -74,6 +74,22 @@ def test_layers_that_the_configuration_does_not_build_are_a_warning() -> None:
     assert (warning.severity, warning.ids) == ("warning", names[1:3])
     assert "2 parameters of 1 layer that the configuration does not build" in warning.message
     assert (info.severity, info.ids) == ("info", (names[0], names[3]))
+
+
+def test_names_that_were_cut_are_a_warning_that_names_the_part() -> None:
+    finding = one(make_loading(cut=("_orig_mod.",), renamed=39), "ND003")
+    assert (finding.severity, finding.value) == ("warning", 39.0)
+    assert "39 stored names carry _orig_mod. in front or inside" in finding.message
+    assert "remove _orig_mod. from" in finding.advice
+
+
+def test_a_tensor_stored_twice_is_an_error_that_names_both_files() -> None:
+    twice = StoredTwice(tensor="model.norm.weight", files=("a.safetensors", "b.safetensors"))
+    finding = one(make_loading(stored_twice=(twice,)), "ND003")
+    assert (finding.severity, finding.ids) == ("error", ("model.norm.weight",))
+    assert "model.norm.weight (a.safetensors, b.safetensors)" in finding.message
+    alone = one(make_loading(stored_twice=(twice,), mode="weights-only"), "ND003")
+    assert alone.message == finding.message
 
 
 def test_norms_and_the_rest_are_told_apart() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from normdiag.evidence.subject import Loading
 from normdiag.evidence.weights import StaticPass, TensorSummary
 from tests.rules.builders import evidence, one, run_rule
 
@@ -21,10 +22,11 @@ def tensor(name: str, nonfinite: int, shape: tuple[int, ...] = (64,), zeros: int
     )
 
 
-def make_tensors(*noted: TensorSummary, mode: str = "run"):
+def make_tensors(*noted: TensorSummary, mode: str = "run", unexpected: tuple[str, ...] = ()):
     total = sum(each.nonfinite for each in noted)
     weights = StaticPass(tensors=9, elements=999, nonfinite=total, dtypes={"F32": 9}, flagged=noted)
-    return evidence(subject={"mode": mode}, weights=weights)
+    loading = Loading(unexpected=unexpected)
+    return evidence(subject={"mode": mode, "loading": loading}, weights=weights)
 
 
 def test_sound_tensors_are_silent() -> None:
@@ -65,6 +67,19 @@ def test_what_is_no_mask_is_an_error_beside_it() -> None:
     )
     error, info = run_rule(seen, "ND203")
     assert error.ids == ("fc.weight", "norm.weight") and info.ids == ("attn.mask",)
+
+
+def test_what_the_model_does_not_have_does_no_harm() -> None:
+    left_over, gain = tensor("norm_final.weight", 1), tensor("norm.weight", 2)
+    unused = make_tensors(left_over, unexpected=("norm_final.weight",))
+    finding = one(unused, "ND203")
+    assert (finding.severity, finding.ids) == ("info", ("norm_final.weight",))
+    assert "1 element of 1 tensor that the model does not have" in finding.message
+    both = run_rule(make_tensors(left_over, gain, unexpected=("norm_final.weight",)), "ND203")
+    assert sorted((each.severity, each.ids) for each in both) == [
+        ("error", ("norm.weight",)),
+        ("info", ("norm_final.weight",)),
+    ]
 
 
 def test_a_single_infinity_is_a_limit_and_a_nan_is_none() -> None:
