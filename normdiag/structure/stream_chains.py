@@ -7,7 +7,7 @@ that branch: a chain links only adds with the same innermost enclosing add.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -30,6 +30,8 @@ class StreamLink:
     factors: tuple[ScaleFactor, ...]
     passed_adds: tuple[DetectedAdd, ...] = ()
     """Adds passed that belong to no stack of this chain, last first."""
+    is_altered: bool = False
+    """Whether anything else was passed: a value added, a gate, tokens cut off or joined again."""
 
 
 @dataclass(slots=True)
@@ -73,6 +75,7 @@ class StreamFinder:
                 self.by_node[add.node] = add
                 self._join_operands.clear()
         self.regions = {a: self._branch_nodes(a) for a in self.adds}
+        self._drop_mixed_operands()
         self.enclosing_add = self._find_enclosing_adds()
         self.stack_adds: set[DetectedAdd] = set()
         """Adds that belong to a stack."""
@@ -129,18 +132,23 @@ class StreamFinder:
         for add in adds:
             link = self.trace_link(add.skip)
             norms, factors, passed = [*link.norms], [*link.factors], []
+            is_altered = link.is_altered
             while link.source in self.by_node and link.source not in kept_nodes:
                 passed.append(self.by_node[link.source])
                 link = self.trace_link(passed[-1].skip)
                 norms += link.norms
                 factors += link.factors
-            links.append(StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed)))
+                is_altered = is_altered or link.is_altered
+            links.append(
+                StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed), is_altered)
+            )
         return StreamChain(adds, links)
 
     def trace_link(self, node: Node) -> StreamLink:
         """Trace back through copies, scales and norms to an add or to the start of the stream."""
         norms: list[DetectedNorm] = []
         factors: list[ScaleFactor] = []
+        is_altered = False
         while node not in self.by_node:
             norm = self.norm_by_output.get(node) or self.norm_of.get(node)
             if norm is not None:
@@ -152,33 +160,51 @@ class StreamFinder:
                 continue
             step = step_back(node) or _step_past_gate(node)
             if step is None:
-                joined = self._join_operand(node)
+                joined = self._join_operand(node) or self._joined_tokens(node)
                 if joined is None:
                     break
-                node = joined
+                node, is_altered = joined, True
                 continue
             node, factor = step
             if factor is not None:
                 factors.append(factor)
-        return StreamLink(node, tuple(norms), tuple(factors))
+        return StreamLink(node, tuple(norms), tuple(factors), is_altered=is_altered)
 
     def _is_injection(self, add: DetectedAdd) -> bool:
-        """Whether an older value is added to the stream (position embedding, earlier stage).
+        """Whether an older value is added to the stream (position embedding, earlier layer).
 
-        What looks like the branch is then the stream itself, which began elsewhere.
+        What looks like the branch is then the stream itself, which began elsewhere, or began with
+        that older value and is no function of it.
         """
-        return all(
-            self.trace_link(b).source in self.by_node
-            and not trace_dependency(self._stream_start(b), add.root)[0]
-            for b in add.branches
-        )
+        for branch in add.branches:
+            link = self.trace_link(branch)
+            if link.source not in self.by_node:
+                return False
+            *_, start = self._earlier_values(link.source)
+            is_derived, is_contracted = trace_dependency(start, add.root)
+            if is_contracted or (is_derived and link.norms):
+                return False
+        return True
 
-    def _stream_start(self, node: Node) -> Node:
-        """The start of the stream of which `node` is a value."""
-        source = self.trace_link(node).source
-        while source in self.by_node:
-            source = self.trace_link(self.by_node[source].skip).source
-        return source
+    def _earlier_values(self, value: Node) -> Iterator[Node]:
+        """A value of a stream and those before it, back to its start."""
+        yield value
+        while value in self.by_node:
+            value = self.trace_link(self.by_node[value].skip).source
+            yield value
+
+    def _joined_tokens(self, node: Node) -> Node | None:
+        """The latest of the values of one stream whose tokens are concatenated."""
+        if node.op != "cat" or len(node.parents) < 2:
+            return None
+        sources = {p: self.trace_link(p).source for p in node.parents if p.origins}
+        latest = max(sources, key=lambda p: sources[p].index, default=None)
+        if latest is None:
+            return None
+        others = set(sources.values()) - {sources[latest]}
+        if others - set(self._earlier_values(sources[latest])):
+            return None
+        return latest
 
     def _join_operand(self, node: Node) -> Node | None:
         """The stream operand of an addition that is no residual add (another stream, a bias)."""
@@ -189,6 +215,42 @@ class StreamFinder:
             carriers = [o for o, source in sources.items() if source in self.by_node]
             self._join_operands[node] = max(carriers, key=lambda o: sources[o].index, default=None)
         return self._join_operands[node]
+
+    def _drop_mixed_operands(self) -> None:
+        """Drop adds of an older value to an operand inside a branch, such as the first values.
+
+        Such an add lies on the branch of an add of a longer chain, its skip comes from before that
+        branch, and its sum is no stream there.
+        """
+        links = {a: self.by_node.get(self.trace_link(a.skip).source) for a in self.adds}
+        length: dict[DetectedAdd, int] = {}
+        after: dict[DetectedAdd, list[DetectedAdd]] = {}
+        for add in self.adds:
+            previous = links[add]
+            length[add] = 1 + (0 if previous is None else length[previous])
+            if previous is not None:
+                after.setdefault(previous, []).append(add)
+        whole = dict(length)
+        for add in reversed(self.adds):
+            whole[add] = max([whole[add], *(whole[a] for a in after.get(add, ()))])
+        dropped = set()
+        for add in self.adds:
+            for holder in self.adds:
+                region = self.regions[holder]
+                if (
+                    whole[holder] > whole[add]
+                    and add.node in region
+                    and add.root is not holder.root
+                    and add.root not in region
+                    and not any(a.node in region for a in after.get(add, ()))
+                ):
+                    dropped.add(add)
+                    break
+        if dropped:
+            self.adds = [a for a in self.adds if a not in dropped]
+            for add in dropped:
+                del self.by_node[add.node]
+            self._join_operands.clear()
 
     def _branch_nodes(self, add: DetectedAdd) -> set[Node]:
         inside: set[Node] = set()
