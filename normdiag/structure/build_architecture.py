@@ -141,7 +141,9 @@ def _describe_adds(
     learned: LearnedValueReader,
 ) -> list[ResidualAdd]:
     adds = []
-    for depth, (facts, module) in enumerate(zip(stack.adds, stack.layers.modules, strict=True)):
+    for depth, (facts, path) in enumerate(
+        zip(stack.adds, stack.layers.module_paths, strict=True)
+    ):
 
         def ids_of(norms_of_role: tuple[DetectedNorm, ...]) -> tuple[str, ...]:
             return tuple(id_of_norm[n] for n in norms_of_role)
@@ -151,7 +153,7 @@ def _describe_adds(
                 id=id_of_add[facts.add],
                 stack=name,
                 layer=facts.layer,
-                module=module.path,
+                module=path,
                 line=facts.add.node.line,
                 depth=depth,
                 placement=classify_add(facts),

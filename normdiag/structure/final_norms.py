@@ -31,7 +31,7 @@ def find_final_norms(
             return tuple(inside), tuple(outside)
         norm = nexts[0]
         within = layers.find_layer(norm.node) is not None
-        if layers.frames[0] is None:  # no modules: the same line of code is the same norm
+        if not layers.has_scopes:  # no modules: the same line of code is the same norm
             within = norm.node.line in lines
         if within and outside:
             return tuple(inside), tuple(outside)

@@ -1,21 +1,35 @@
 """Assignment of residual adds to the runs of a repeated layer.
 
-The repeated layer is the outermost module that separates the adds of a chain, unless it contains
-a list of modules that do the same (a stage of blocks). Where no module separates the adds, a
-repeated source line does.
+A layer is the shortest run of adds after which the sequence of branch kinds (mixes tokens, or does
+not) starts anew. Modules, or containers of modules, that group the adds in whole such runs are the
+layers and name them: the outermost that separate the adds, unless they contain lists of modules
+that do the same (stages of blocks). Where they hold one add each, whole runs of them are the
+layers; where none separates the adds, the kinds alone decide, or a repeated source line.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from normdiag.graph import Frame, Node
-from normdiag.structure.aten_operations import is_contraction, mixes_tokens
+from normdiag.structure.branch_scopes import Scope, ScopeChain, find_branch_scopes, frame_scopes
+from normdiag.structure.module_lists import is_list_item
 from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.token_mixing import branch_mixes_tokens
 
-Signature = tuple[str | None, bool]
+Kind = tuple[str | None, bool]
+"""The source line of an add, and whether its branch mixes tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRun:
+    """The adds of one run of the repeated layer, by their place in the chain."""
+
+    adds: tuple[int, ...]
+    scopes: tuple[Scope, ...] = ()
+    """The modules or containers that make up the layer; none where adds of one module do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,115 +37,187 @@ class LayerAssignment:
     """The repeated layers of one stack."""
 
     id: str
+    runs: tuple[LayerRun, ...]
     layer_of_add: tuple[int, ...]
     """The layer run of each add."""
-    modules: tuple[Frame, ...]
-    """The module whose path names each add."""
-    frames: tuple[Frame | None, ...]
-    """The call frame of each layer run; None where layers are not modules."""
+    module_paths: tuple[str, ...]
+    """The module or container that names each add."""
+    starts: tuple[int, ...]
+    """Index of the node behind which each layer run begins."""
 
     @property
     def count(self) -> int:
-        return max(self.layer_of_add) + 1
+        return len(self.runs)
+
+    @property
+    def frames(self) -> tuple[Frame | None, ...]:
+        """The call frame of each layer run; None where a layer is not one module."""
+        return tuple(r.scopes[0].frame if len(r.scopes) == 1 else None for r in self.runs)
+
+    @property
+    def has_scopes(self) -> bool:
+        """Whether the layers are modules or containers."""
+        return bool(self.runs[0].scopes)
 
     def find_layer(self, node: Node) -> int | None:
         """Return the layer run that computed `node`, if any."""
-        chain = node.frame.enclosing_frames()
-        for i, frame in enumerate(self.frames):
-            if frame is not None and frame in chain:
-                return i
-        return None
-
-
-def group_by_module_list(adds: Sequence[DetectedAdd]) -> dict[str | None, list[DetectedAdd]]:
-    """Group the adds of one chain by the module list that they run in; None: in no list.
-
-    A list is a set of module calls with one parent path: the items of a ModuleList, or one module
-    called repeatedly.
-    """
-    chains = {a: a.node.frame.enclosing_frames() for a in adds}
-    siblings: dict[str, set[Frame]] = {}
-    for chain in chains.values():
-        for frame in _submodule_frames(chain):
-            siblings.setdefault(_parent_path(frame), set()).add(frame)
-    has_items = any(_is_list_item(f) for chain in chains.values() for f in chain)
-    rows: dict[str | None, list[DetectedAdd]] = {}
-    for add, chain in chains.items():
-        if has_items:
-            candidates = [f for f in _submodule_frames(chain) if _is_list_item(f)]
-        else:
-            candidates = [f for f in _submodule_frames(chain) if len(siblings[_parent_path(f)]) > 1]
-            candidates.sort(key=lambda f: -len(siblings[_parent_path(f)]))
-        row = _parent_path(candidates[0]) if candidates else None
-        rows.setdefault(row, []).append(add)
-    return rows
-
-
-def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:
-    """Frames of modules below the model itself."""
-    return [f for f in chain if f.path]
-
-
-def _parent_path(frame: Frame) -> str:
-    return frame.path.rpartition(".")[0]
-
-
-def _is_list_item(frame: Frame) -> bool:
-    """Whether the module is an item of a list: its parent path differs from its caller."""
-    return (
-        frame.parent is not None
-        and bool(_parent_path(frame))
-        and frame.parent.path != _parent_path(frame)
-    )
+        around = frozenset(node.frame.enclosing_frames())
+        found = None
+        for i, run in enumerate(self.runs):
+            for scope in run.scopes:
+                if scope.contains(node, around):
+                    if scope.frame is not None:
+                        return i
+                    if found is None or self.starts[i] < node.index:  # visited more than once
+                        found = i
+        return found
 
 
 def assign_layers(
-    adds: Sequence[DetectedAdd], regions: dict[DetectedAdd, set[Node]]
+    adds: Sequence[DetectedAdd], regions: Mapping[DetectedAdd, set[Node]]
+) -> tuple[LayerAssignment, list[DetectedAdd]]:
+    """Assign layer runs to the adds of one chain.
+
+    Returns the assignment of the adds inside layers, and the adds outside of them.
+    """
+    chains = find_branch_scopes(adds, regions)
+    mixes = [branch_mixes_tokens(a, regions[a]) for a in adds]
+    runs = _find_runs(adds, chains, mixes)
+    inside = [i for run in runs for i in run.adds]
+    outside = [a for i, a in enumerate(adds) if i not in inside]
+    return _describe_layers(adds, chains, runs), outside
+
+
+def _describe_layers(
+    adds: Sequence[DetectedAdd], chains: Sequence[ScopeChain], runs: Sequence[LayerRun]
 ) -> LayerAssignment:
-    """Assign layer runs to the adds of one chain."""
-    chains = [a.node.frame.enclosing_frames() for a in adds]
-    depth = _shared_frame_depth(chains)
-    lines = {a.node.line for a in adds}
-    is_loop = len({c[-1] for c in chains}) == 1 and len(lines) < len(adds)
-    if is_loop or any(len(c) <= depth for c in chains):
-        return _assign_layers_by_line(adds, regions)
-    signatures = [(a.node.line, any(map(mixes_tokens, regions[a]))) for a in adds]
-    depth = _descend_into_stages(chains, depth, signatures)
-    frames: list[Frame] = []
-    of_add: list[int] = []
-    for chain in chains:
-        frame = chain[depth]
-        if not frames or frames[-1] is not frame:
-            frames.append(frame)
-        of_add.append(len(frames) - 1)
-    modules = tuple(c[-1] for c in chains)
+    paths = []
+    for run in runs:
+        for i in run.adds:
+            own = adds[i].node.frame
+            is_inside = any(s.frame in own.enclosing_frames() for s in run.scopes)
+            scope = next((s for s in run.scopes if s in chains[i]), chains[i][-1])
+            paths.append(own.path if is_inside else scope.path)
+    if runs[0].scopes:
+        named = [scope.path for run in runs for scope in run.scopes]
+    else:
+        first = adds[runs[0].adds[0]].node.line
+        named = [chains[i][-1].path for r in runs for i in r.adds if adds[i].node.line == first]
     return LayerAssignment(
-        common_module_path([f.path for f in frames]), tuple(of_add), modules, tuple(frames)
+        id=common_module_path(named),
+        runs=tuple(runs),
+        layer_of_add=tuple(n for n, run in enumerate(runs) for _ in run.adds),
+        module_paths=tuple(paths),
+        starts=tuple(adds[run.adds[0]].root.index for run in runs),
     )
 
 
-def _shared_frame_depth(chains: Sequence[tuple[Frame, ...]]) -> int:
-    """Number of outer frames that all adds share; the layer of a single add is its innermost."""
-    if len({c[-1] for c in chains}) == 1:
-        return len(chains[0]) - 1 if len(chains[0]) > 1 else 1
+def _find_runs(
+    adds: Sequence[DetectedAdd], chains: Sequence[ScopeChain], mixes: Sequence[bool]
+) -> list[LayerRun]:
+    whole = LayerRun(tuple(range(len(adds))))
+    frames = {a.node.frame for a in adds}
+    lines = {a.node.line for a in adds}
+    if len(frames) == 1 and len(lines) == len(adds):
+        frame = frames.pop()
+        if is_list_item(frame) or find_period(mixes) is None:  # one run of one module
+            return [LayerRun(whole.adds, (frame_scopes(frame)[-1],) if frame.path else ())]
     depth = 0
     while all(len(c) > depth for c in chains) and len({c[depth] for c in chains}) == 1:
         depth += 1
-    return depth
+    if any(len(c) <= depth for c in chains):
+        return _find_runs_by_kind(mixes) or _find_runs_by_line(adds)
+    kinds = [(a.node.line, m) for a, m in zip(adds, mixes, strict=True)]
+    running = [a.node.frame.enclosing_frames() for a in adds]
+    around = [max(i for i, s in enumerate(c) if s.frame in r) for c, r in zip(chains, running, strict=True)]
+    outermost = depth
+    depth = _descend_into_stages(chains, depth, kinds, min(around))
+    while depth > outermost and all(c[depth].frame is None for c in chains) and _count_scopes(chains, depth) == _count_scopes(chains, depth - 1):
+        depth -= 1
+    runs: list[LayerRun] = []
+    for i, chain in enumerate(chains):
+        scope = chain[depth]
+        if runs and runs[-1].scopes[0] is scope:
+            runs[-1] = LayerRun((*runs[-1].adds, i), (scope,))
+        else:
+            runs.append(LayerRun((i,), (scope,)))
+    are_modules = depth <= min(around)
+    return runs if are_modules else _join_single_adds(runs, mixes)
+
+
+def _count_scopes(chains: Sequence[ScopeChain], depth: int) -> int:
+    return len({c[depth] for c in chains})
+
+
+def _join_single_adds(runs: list[LayerRun], mixes: Sequence[bool]) -> list[LayerRun]:
+    """Join containers of one add each to whole runs of branch kinds, where these repeat."""
+    if any(len(run.adds) > 1 for run in runs):
+        return runs
+    period = find_period(mixes)
+    if period is None or period == 1:
+        return runs
+    spare = len(runs) % period
+    start = spare if spare and not mixes[0] else 0
+    joined = []
+    for at in range(start, len(runs) - period + 1, period):
+        parts = runs[at : at + period]
+        scopes = tuple(scope for part in parts for scope in part.scopes)
+        are_of_one_list = len({s.path.rpartition(".")[0] for s in scopes}) == 1
+        joined.append(
+            LayerRun(
+                tuple(i for part in parts for i in part.adds), scopes if are_of_one_list else ()
+            )
+        )
+    return joined
+
+
+def find_period(kinds: Sequence[bool]) -> int | None:
+    """The shortest period with which the kinds repeat at least once as a whole, if any."""
+    for period in range(1, len(kinds) // 2 + 1):
+        if all(a == b for a, b in zip(kinds, kinds[period:], strict=False)):
+            return period
+    return None
+
+
+def _find_runs_by_kind(mixes: Sequence[bool]) -> list[LayerRun]:
+    """Runs of adds that no module separates, where their kinds repeat."""
+    period = find_period(mixes)
+    if period is None or len(mixes) % period:
+        return []
+    return [LayerRun(tuple(range(at, at + period))) for at in range(0, len(mixes), period)]
+
+
+def _find_runs_by_line(adds: Sequence[DetectedAdd]) -> list[LayerRun]:
+    """Runs of adds that no module separates: each repetition of a source line begins a new one."""
+    runs_of_line: Counter[str | None] = Counter()
+    runs: list[tuple[int, ...]] = []
+    layer = 0
+    for i, add in enumerate(adds):
+        layer = max(layer, runs_of_line[add.node.line])
+        runs_of_line[add.node.line] += 1
+        if layer == len(runs):
+            runs.append(())
+        runs[layer] += (i,)
+    return [LayerRun(run) for run in runs]
 
 
 def _descend_into_stages(
-    chains: Sequence[tuple[Frame, ...]], depth: int, signatures: Sequence[Signature]
+    chains: Sequence[ScopeChain], depth: int, kinds: Sequence[Kind], innermost: int
 ) -> int:
-    """Increase `depth` while every module there contains a list of modules that do the same."""
+    """Increase `depth` while every scope there contains a list of scopes that do the same.
+
+    At `innermost`, an add itself runs: deeper scopes that separate nothing hold its branch alone.
+    """
     while all(len(c) > depth + 1 for c in chains):
-        rows: dict[Frame, dict[Frame, list[Signature]]] = {}
-        for chain, signature in zip(chains, signatures, strict=True):
-            row = rows.setdefault(chain[depth], {})
-            row.setdefault(chain[depth + 1], []).append(signature)
-        kinds = {tuple(s) for row in rows.values() for s in row.values()}
+        rows: dict[Scope, dict[Scope, list[Kind]]] = {}
+        for chain, kind in zip(chains, kinds, strict=True):
+            rows.setdefault(chain[depth], {}).setdefault(chain[depth + 1], []).append(kind)
+        same = {tuple(k) for row in rows.values() for k in row.values()}
         is_wrapped = all(len(row) == 1 for row in rows.values())
-        if len(kinds) > 1 and not is_wrapped:
+        is_list = len({s.path for s in rows}) < len({s.path for row in rows.values() for s in row})
+        if is_wrapped and depth >= innermost and not is_list:
+            return depth
+        if len(same) > 1 and not is_wrapped:
             return depth
         depth += 1
     return depth
@@ -150,25 +236,3 @@ def common_module_path(paths: Sequence[str]) -> str:
             break
         common.append(parts[0])
     return ".".join(common)
-
-
-def _assign_layers_by_line(
-    adds: Sequence[DetectedAdd], regions: dict[DetectedAdd, set[Node]]
-) -> LayerAssignment:
-    """Assign layers that are not modules: each repetition of a source line begins a new layer."""
-    runs_of_line: Counter[str | None] = Counter()
-    of_add, layer = [], 0
-    for add in adds:
-        layer = max(layer, runs_of_line[add.node.line])
-        runs_of_line[add.node.line] += 1
-        of_add.append(layer)
-    modules = tuple(_last_contraction_frame(a, regions[a]) for a in adds)
-    first = adds[0].node.line
-    paths = [m.path for a, m in zip(adds, modules, strict=True) if a.node.line == first]
-    return LayerAssignment(common_module_path(paths), tuple(of_add), modules, (None,) * (layer + 1))
-
-
-def _last_contraction_frame(add: DetectedAdd, region: set[Node]) -> Frame:
-    """The module that computed the branch, for an add outside every layer."""
-    contractions = [n for n in region if is_contraction(n)]
-    return max(contractions, key=lambda n: n.index, default=add.node).frame

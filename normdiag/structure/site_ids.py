@@ -41,9 +41,9 @@ def _composite_frames(graph: Graph) -> set[Frame]:
 def add_ids(stacks: list[StackStructure]) -> dict[DetectedAdd, str]:
     """Return the id "<module>/add#k" of each add, k in the order of the forward."""
     adds = [
-        (facts.add, module.path)
+        (facts.add, path)
         for stack in stacks
-        for facts, module in zip(stack.adds, stack.layers.modules, strict=True)
+        for facts, path in zip(stack.adds, stack.layers.module_paths, strict=True)
     ]
     numbered: Counter[str] = Counter()
     ids = {}

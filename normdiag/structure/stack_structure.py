@@ -69,7 +69,7 @@ def build_stack_structure(
     for i, link in enumerate(chain.links):
         owned_by_next = is_next_owner[i]
         facts[i].skip_factors = _skip_factors(chain.adds[i], finder)
-        if i and layers.frames[0] is not None:
+        if i and layers.has_scopes:
             apart = [n for n in link.norms if layers.find_layer(n.node) is None]
             between_passes += apart
             link = replace(link, norms=tuple(n for n in link.norms if n not in apart))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.norm_detector import NormDetector
-from normdiag.structure.repeated_layers import assign_layers, group_by_module_list
+from normdiag.structure.module_lists import group_by_module_list
+from normdiag.structure.repeated_layers import assign_layers
 from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
 from normdiag.structure.stack_structure import StackStructure, build_stack_structure
 from normdiag.structure.stream_chains import StreamFinder
@@ -48,7 +49,9 @@ class StructureReader:
         )
         parts = []
         for chain in finder.find_chains():
-            rows = group_by_module_list(finder.drop_inner_adds_by_line(chain.adds))
+            rows = group_by_module_list(
+                finder.drop_inner_adds_by_line(chain.adds), finder.regions
+            )
             for row, adds in rows.items():
                 if row is None and (len(rows) > 1 or len(adds) == 1):
                     self.outside_adds += adds
@@ -59,6 +62,11 @@ class StructureReader:
             self.outside_adds = []
         parts.sort(key=lambda c: c.adds[0].index)
         finder.stack_adds = {a for c in parts for a in c.adds}
-        return [
-            build_stack_structure(c, assign_layers(c.adds, finder.regions), finder) for c in parts
-        ]
+        stacks = []
+        for chain in parts:
+            layers, outside = assign_layers(chain.adds, finder.regions)
+            if outside:
+                self.outside_adds += outside
+                chain = finder.extract_chain(chain, [a for a in chain.adds if a not in outside])
+            stacks.append(build_stack_structure(chain, layers, finder))
+        return stacks

@@ -1,0 +1,144 @@
+"""The modules and containers that the branch of an add ran in, outermost first.
+
+Calls of modules are not enough: blocks can be lists without a forward, or run by their `forward`,
+or be parameters alone. So between two calls, and below the last one, the containers on the path of
+what ran there count as well. A container is left when something outside of it runs, or when
+something in it runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from normdiag.graph import Frame, Node
+from normdiag.structure.aten_operations import is_contraction, skip_views
+from normdiag.structure.residual_adds import DetectedAdd
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """One call of a module, or one visit of a container that is not called itself."""
+
+    path: str
+    parent: Scope | None
+    frame: Frame | None
+    """None: a container."""
+
+    def contains(self, node: Node, around: frozenset[Frame]) -> bool:
+        """Whether `node`, with the calls `around` it, was computed in this scope."""
+        if self.frame is not None:
+            return self.frame in around
+        if self.parent is not None and self.parent.frame not in {None, *around}:
+            return False
+        names = [node.frame.path, *(p.name for p in node.parents if p.name is not None)]
+        return any(name.startswith(f"{self.path}.") for name in names)
+
+
+ScopeChain = tuple[Scope, ...]
+
+
+def find_branch_scopes(
+    adds: Sequence[DetectedAdd], regions: Mapping[DetectedAdd, set[Node]]
+) -> list[ScopeChain]:
+    """Per add, the scopes around its branch; adds in the order of the forward."""
+    visits = _ScopeVisits()
+    chains = []
+    for add in adds:
+        weights = frozenset(name for node in regions[add] for name in _weight_names(node))
+        chains.append(visits.enter(_shared_places(add, regions[add]), weights))
+    return chains
+
+
+def frame_scopes(frame: Frame) -> ScopeChain:
+    """The calls around what runs in `frame`, without containers."""
+    chain: tuple[Scope, ...] = ()
+    for outer in frame.enclosing_frames():
+        chain = (*chain, Scope(outer.path, chain[-1] if chain else None, outer))
+    return chain
+
+
+Place = tuple[str, Frame | None]
+
+
+def _shared_places(add: DetectedAdd, region: set[Node]) -> list[Place]:
+    """The places that all weights of a branch share; at least those in which the add ran."""
+    own = list(_node_places(add.node, ""))
+    chains = [
+        list(_node_places(node, name)) for node in region for name in _weight_names(node)
+    ] or [list(_node_places(n, "")) for n in region if is_contraction(n)]
+    if not chains:
+        return own
+    shared = chains[0]
+    for chain in chains[1:]:
+        same = 0
+        while same < min(len(shared), len(chain)) and shared[same] == chain[same]:
+            same += 1
+        shared = shared[:same]
+    return own if own[: len(shared)] == shared else shared
+
+
+def _weight_names(node: Node) -> list[str]:
+    """Names of the parameters that a contraction reads, through views and casts."""
+    if not is_contraction(node):
+        return []
+    weights = [skip_views(p) for p in node.parents if not p.is_data and len(p.shape) > 1]
+    return [w.name or "" for w in weights if w.op == "parameter"]
+
+
+def _node_places(node: Node, weight: str) -> Iterator[Place]:
+    """The calls around a node, with the containers between them and around its weight."""
+    outer = ""
+    frame = node.frame
+    for frame in node.frame.enclosing_frames():
+        yield from _containers(outer, frame.path)
+        yield frame.path, frame
+        outer = frame.path
+    if weight:
+        yield from _containers(outer, weight)
+
+
+def _containers(outer: str, inner: str) -> Iterator[Place]:
+    """The paths strictly between two, where the second lies in the first."""
+    head = f"{outer}." if outer else ""
+    if inner.startswith(head):
+        parts = inner[len(head) :].split(".")
+        for end in range(1, len(parts)):
+            yield head + ".".join(parts[:end]), None
+
+
+class _ScopeVisits:
+    """Tells repeated visits of one container apart."""
+
+    def __init__(self) -> None:
+        self._frames: dict[Frame, Scope] = {}
+        self._open: list[Scope] = []
+        self._seen: dict[Scope, set[tuple[str, frozenset[str]]]] = {}
+
+    def enter(self, places: Sequence[Place], weights: frozenset[str]) -> ScopeChain:
+        """The scopes of one branch, given the branches before it."""
+        leaf = places[-1][0], weights
+        chain: list[Scope] = []
+        is_new = False
+        for depth, (path, frame) in enumerate(places):
+            parent = chain[-1] if chain else None
+            before = self._open[depth] if depth < len(self._open) else None
+            if frame is not None:
+                scope = self._frames.setdefault(frame, Scope(path, parent, frame))
+                is_new = is_new or scope is not before
+            elif (
+                is_new
+                or before is None
+                or before.path != path
+                or before.parent is not parent
+                or before.frame is not None
+                or leaf in self._seen[before]
+            ):
+                scope, is_new = Scope(path, parent, None), True
+            else:
+                scope = before
+            if frame is None:
+                self._seen.setdefault(scope, set()).add(leaf)
+            chain.append(scope)
+        self._open = chain
+        return tuple(chain)

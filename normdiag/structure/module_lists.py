@@ -1,0 +1,75 @@
+"""Groups of the adds of one chain by the list of modules that they run in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from normdiag.graph import Frame, Node
+from normdiag.structure.branch_scopes import ScopeChain, find_branch_scopes
+from normdiag.structure.residual_adds import DetectedAdd
+
+
+def group_by_module_list(
+    adds: Sequence[DetectedAdd], regions: Mapping[DetectedAdd, set[Node]]
+) -> dict[str | None, list[DetectedAdd]]:
+    """Group the adds of one chain by the module list that they run in; None: in no list.
+
+    A list is a set of module calls with one parent path: the items of a ModuleList, however deep
+    the lists in it, or one module called repeatedly. Beside adds that modules of lists make, an add
+    that their parent makes belongs to the list that holds its branch.
+    """
+    chains = {a: a.node.frame.enclosing_frames() for a in adds}
+    siblings: dict[str, set[Frame]] = {}
+    for chain in chains.values():
+        for frame in _submodule_frames(chain):
+            siblings.setdefault(_parent_path(frame), set()).add(frame)
+    has_items = any(is_list_item(f) for chain in chains.values() for f in chain)
+    scopes = dict(zip(adds, find_branch_scopes(adds, regions), strict=True)) if has_items else {}
+    rows: dict[str | None, list[DetectedAdd]] = {}
+    for add, chain in chains.items():
+        row: str | None = None
+        if has_items:
+            items = [f for f in _submodule_frames(chain) if is_list_item(f)]
+            row = _list_path(items[0]) if items else _branch_list(add, scopes[add])
+        else:
+            frames = [f for f in _submodule_frames(chain) if len(siblings[_parent_path(f)]) > 1]
+            frames.sort(key=lambda f: -len(siblings[_parent_path(f)]))
+            row = _parent_path(frames[0]) if frames else None
+        rows.setdefault(row, []).append(add)
+    return rows
+
+
+def _branch_list(add: DetectedAdd, scopes: ScopeChain) -> str | None:
+    """The outermost list, below the module that adds, in which the branch ran."""
+    frames = [s.frame for s in scopes]
+    if add.node.frame not in frames:
+        return None
+    below = scopes[frames.index(add.node.frame) :]
+    return next((s.path for s in below if s.frame is None), None)
+
+
+def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:
+    """Frames of modules below the model itself."""
+    return [f for f in chain if f.path]
+
+
+def _parent_path(frame: Frame) -> str:
+    return frame.path.rpartition(".")[0]
+
+
+def _list_path(item: Frame) -> str:
+    """The outermost list between an item and the module that calls it."""
+    caller = item.parent.path if item.parent is not None else ""
+    head = f"{caller}." if caller else ""
+    if not item.path.startswith(head):
+        return _parent_path(item)
+    return head + item.path[len(head) :].partition(".")[0]
+
+
+def is_list_item(frame: Frame) -> bool:
+    """Whether the module is an item of a list: its parent path differs from its caller."""
+    return (
+        frame.parent is not None
+        and bool(_parent_path(frame))
+        and frame.parent.path != _parent_path(frame)
+    )
