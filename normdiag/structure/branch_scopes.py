@@ -8,7 +8,7 @@ something in it runs again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from normdiag.graph import Frame, Node
@@ -25,6 +25,11 @@ class Scope:
     frame: Frame | None
     """None: a container."""
 
+    @property
+    def is_part_of_module(self) -> bool:
+        """Whether it is a module that stands in no container."""
+        return self.frame is not None and (self.parent is None or self.parent.frame is not None)
+
     def contains(self, node: Node, around: frozenset[Frame]) -> bool:
         """Whether `node`, with the calls `around` it, was computed in this scope."""
         if self.frame is not None:
@@ -38,16 +43,29 @@ class Scope:
 ScopeChain = tuple[Scope, ...]
 
 
-def find_branch_scopes(
-    adds: Sequence[DetectedAdd], regions: Mapping[DetectedAdd, set[Node]]
-) -> list[ScopeChain]:
-    """Per add, the scopes around its branch; adds in the order of the forward."""
+Place = tuple[str, Frame | None]
+
+
+@dataclass(frozen=True, slots=True)
+class BranchPlaces:
+    """Where the weights of one branch lie."""
+
+    shared: tuple[Place, ...]
+    """Calls and containers, outermost first, that all of them share."""
+    weights: frozenset[str]
+    """Names of the parameters."""
+
+
+def find_branch_places(add: DetectedAdd, region: set[Node]) -> BranchPlaces:
+    """Return the places of one branch, at least those in which the add ran."""
+    names = frozenset(name for node in region for name in _weight_names(node))
+    return BranchPlaces(tuple(_shared_places(add, region)), names)
+
+
+def find_branch_scopes(branches: Iterable[BranchPlaces]) -> list[ScopeChain]:
+    """Per branch, the scopes around it; branches in the order of the forward."""
     visits = _ScopeVisits()
-    chains = []
-    for add in adds:
-        weights = frozenset(name for node in regions[add] for name in _weight_names(node))
-        chains.append(visits.enter(_shared_places(add, regions[add]), weights))
-    return chains
+    return [visits.enter(b.shared, b.weights) for b in branches]
 
 
 def frame_scopes(frame: Frame) -> ScopeChain:
@@ -56,9 +74,6 @@ def frame_scopes(frame: Frame) -> ScopeChain:
     for outer in frame.enclosing_frames():
         chain = (*chain, Scope(outer.path, chain[-1] if chain else None, outer))
     return chain
-
-
-Place = tuple[str, Frame | None]
 
 
 def _shared_places(add: DetectedAdd, region: set[Node]) -> list[Place]:

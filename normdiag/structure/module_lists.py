@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from normdiag.graph import Frame, Node
-from normdiag.structure.branch_scopes import ScopeChain, find_branch_scopes
+from normdiag.structure.branch_scopes import BranchPlaces
 from normdiag.structure.residual_adds import DetectedAdd
 
 
 def group_by_module_list(
-    adds: Sequence[DetectedAdd], regions: Mapping[DetectedAdd, set[Node]]
+    adds: Sequence[DetectedAdd],
+    regions: Mapping[DetectedAdd, set[Node]],
+    branches: Mapping[DetectedAdd, BranchPlaces],
 ) -> dict[str | None, list[DetectedAdd]]:
     """Group the adds of one chain by the module list that they run in; None: in no list.
 
@@ -24,13 +26,15 @@ def group_by_module_list(
         for frame in _submodule_frames(chain):
             siblings.setdefault(_parent_path(frame), set()).add(frame)
     has_items = any(is_list_item(f) for chain in chains.values() for f in chain)
-    scopes = dict(zip(adds, find_branch_scopes(adds, regions), strict=True)) if has_items else {}
     rows: dict[str | None, list[DetectedAdd]] = {}
     for add, chain in chains.items():
         row: str | None = None
         if has_items:
             items = [f for f in _submodule_frames(chain) if is_list_item(f)]
-            row = _list_path(items[0]) if items else _branch_list(add, scopes[add])
+            if items:
+                row = _list_path(items[0])
+            elif not any(a.node in regions[add] for a in adds):
+                row = _branch_list(add, branches[add])
         else:
             frames = [f for f in _submodule_frames(chain) if len(siblings[_parent_path(f)]) > 1]
             frames.sort(key=lambda f: -len(siblings[_parent_path(f)]))
@@ -39,13 +43,13 @@ def group_by_module_list(
     return rows
 
 
-def _branch_list(add: DetectedAdd, scopes: ScopeChain) -> str | None:
+def _branch_list(add: DetectedAdd, branch: BranchPlaces) -> str | None:
     """The outermost list, below the module that adds, in which the branch ran."""
-    frames = [s.frame for s in scopes]
+    frames = [frame for _, frame in branch.shared]
     if add.node.frame not in frames:
         return None
-    below = scopes[frames.index(add.node.frame) :]
-    return next((s.path for s in below if s.frame is None), None)
+    below = branch.shared[frames.index(add.node.frame) :]
+    return next((path for path, frame in below if frame is None), None)
 
 
 def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:

@@ -10,14 +10,19 @@ layers; where none separates the adds, the kinds alone decide, or a repeated sou
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from normdiag.graph import Frame, Node
-from normdiag.structure.branch_scopes import Scope, ScopeChain, find_branch_scopes, frame_scopes
+from normdiag.structure.branch_scopes import (
+    BranchPlaces,
+    Scope,
+    ScopeChain,
+    find_branch_scopes,
+    frame_scopes,
+)
 from normdiag.structure.module_lists import is_list_item
 from normdiag.structure.residual_adds import DetectedAdd
-from normdiag.structure.token_mixing import branch_mixes_tokens
 
 Kind = tuple[str | None, bool]
 """The source line of an add, and whether its branch mixes tokens."""
@@ -74,18 +79,46 @@ class LayerAssignment:
 
 
 def assign_layers(
-    adds: Sequence[DetectedAdd], regions: Mapping[DetectedAdd, set[Node]]
+    adds: Sequence[DetectedAdd],
+    branches: Mapping[DetectedAdd, BranchPlaces],
+    mixing: Collection[DetectedAdd],
 ) -> tuple[LayerAssignment, list[DetectedAdd]]:
-    """Assign layer runs to the adds of one chain.
+    """Assign layer runs to the adds of one chain; `mixing`: those whose branch mixes tokens.
 
     Returns the assignment of the adds inside layers, and the adds outside of them.
     """
-    chains = find_branch_scopes(adds, regions)
-    mixes = [branch_mixes_tokens(a, regions[a]) for a in adds]
-    runs = _find_runs(adds, chains, mixes)
-    inside = [i for run in runs for i in run.adds]
-    outside = [a for i, a in enumerate(adds) if i not in inside]
-    return _describe_layers(adds, chains, runs), outside
+    chains = find_branch_scopes(branches[a] for a in adds)
+    single = _find_single_adds(chains, [a in mixing for a in adds])
+    kept = [i for i in range(len(adds)) if i not in single]
+    inside = [adds[i] for i in kept]
+    chains = [chains[i] for i in kept]
+    runs = _find_runs(inside, chains, [a in mixing for a in inside])
+    in_runs = {i for run in runs for i in run.adds}
+    spare = [a for i, a in enumerate(inside) if i not in in_runs]
+    if spare:
+        inside = [a for a in inside if a not in spare]
+        chains = [c for i, c in enumerate(chains) if i in in_runs]
+        runs = _find_runs(inside, chains, [a in mixing for a in inside])
+    outside = [a for a in adds if a not in inside]
+    return _describe_layers(inside, chains, runs), outside
+
+
+def _find_single_adds(chains: Sequence[ScopeChain], mixes: Sequence[bool]) -> set[int]:
+    """Adds of modules that stand beside the one list in which all others ran."""
+    depth = _shared_depth(chains)
+    if any(len(c) <= depth for c in chains):
+        return set()
+    counts = Counter(c[depth].path for c in chains)
+    path, most = counts.most_common(1)[0]
+    single = {i for i, c in enumerate(chains) if c[depth].path != path}
+    items: dict[Scope, list[bool]] = {}
+    for chain, kind in zip(chains, mixes, strict=True):
+        if chain[depth].path == path and len(chain) > depth + 1:
+            items.setdefault(chain[depth + 1], []).append(kind)
+    is_list = len(items) > 1 and len({tuple(k) for k in items.values()}) == 1
+    are_single = most > 1 and all(n == 1 for p, n in counts.items() if p != path)
+    are_apart = all(chains[i][depth].is_part_of_module for i in single)
+    return single if is_list and are_single and are_apart else set()
 
 
 def _describe_layers(
@@ -122,9 +155,7 @@ def _find_runs(
         frame = frames.pop()
         if is_list_item(frame) or find_period(mixes) is None:  # one run of one module
             return [LayerRun(whole.adds, (frame_scopes(frame)[-1],) if frame.path else ())]
-    depth = 0
-    while all(len(c) > depth for c in chains) and len({c[depth] for c in chains}) == 1:
-        depth += 1
+    depth = _shared_depth(chains)
     if any(len(c) <= depth for c in chains):
         return _find_runs_by_kind(mixes) or _find_runs_by_line(adds)
     kinds = [(a.node.line, m) for a, m in zip(adds, mixes, strict=True)]
@@ -143,6 +174,13 @@ def _find_runs(
             runs.append(LayerRun((i,), (scope,)))
     are_modules = depth <= min(around)
     return runs if are_modules else _join_single_adds(runs, mixes)
+
+
+def _shared_depth(chains: Sequence[ScopeChain]) -> int:
+    depth = 0
+    while all(len(c) > depth for c in chains) and len({c[depth] for c in chains}) == 1:
+        depth += 1
+    return depth
 
 
 def _count_scopes(chains: Sequence[ScopeChain], depth: int) -> int:

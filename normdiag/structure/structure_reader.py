@@ -5,9 +5,8 @@ from __future__ import annotations
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.norm_detector import NormDetector
-from normdiag.structure.module_lists import group_by_module_list
-from normdiag.structure.repeated_layers import assign_layers
 from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
+from normdiag.structure.stack_parts import ChainSplitter
 from normdiag.structure.stack_structure import StackStructure, build_stack_structure
 from normdiag.structure.stream_chains import StreamFinder
 
@@ -47,26 +46,14 @@ class StructureReader:
         finder = StreamFinder(
             graph, self.detected_adds, self.detected_norms, self._adds.mixed_lanes
         )
-        parts = []
-        for chain in finder.find_chains():
-            rows = group_by_module_list(
-                finder.drop_inner_adds_by_line(chain.adds), finder.regions
-            )
-            for row, adds in rows.items():
-                if row is None and (len(rows) > 1 or len(adds) == 1):
-                    self.outside_adds += adds
-                elif len(adds) > 1 or finder.enclosing_add[adds[0]] is None:
-                    parts.append(finder.extract_chain(chain, adds))
-        if not parts and self.outside_adds:
-            parts = [c for c in finder.find_chains() if finder.enclosing_add[c.adds[0]] is None]
-            self.outside_adds = []
-        parts.sort(key=lambda c: c.adds[0].index)
-        finder.stack_adds = {a for c in parts for a in c.adds}
-        stacks = []
-        for chain in parts:
-            layers, outside = assign_layers(chain.adds, finder.regions)
-            if outside:
-                self.outside_adds += outside
-                chain = finder.extract_chain(chain, [a for a in chain.adds if a not in outside])
-            stacks.append(build_stack_structure(chain, layers, finder))
-        return stacks
+        chains = finder.find_chains()
+        splitter = ChainSplitter(finder)
+        parts = [part for chain in chains for part in splitter.split_chain(chain)]
+        if not parts and splitter.single_adds:
+            splitter.single_adds = []
+            free = [c for c in chains if finder.enclosing_add[c.adds[0]] is None]
+            parts = [splitter.build_part(chain) for chain in free]
+        parts.sort(key=lambda part: part.chain.adds[0].index)
+        finder.stack_adds = {a for part in parts for a in part.chain.adds}
+        self.outside_adds = splitter.single_adds
+        return [build_stack_structure(part.chain, part.layers, finder) for part in parts]

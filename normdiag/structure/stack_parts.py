@@ -1,0 +1,119 @@
+"""The stacks that one chain of adds consists of, and the single adds outside their layers.
+
+A chain is one stack, unless lists of other layers make up its parts, or a norm of neither ends one
+part before the next (two encoders behind each other).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from normdiag.structure.branch_scopes import find_branch_places
+from normdiag.structure.module_lists import group_by_module_list
+from normdiag.structure.repeated_layers import LayerAssignment, assign_layers
+from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.stream_chains import StreamChain, StreamFinder
+from normdiag.structure.token_mixing import branch_mixes_tokens
+
+Row = tuple[str | None, list[DetectedAdd]]
+"""A list of modules, and the adds of one chain that it makes."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackPart:
+    """The chain of one stack and its layers."""
+
+    chain: StreamChain
+    layers: LayerAssignment
+
+
+class ChainSplitter:
+    """Splits the chains of one forward into stacks."""
+
+    def __init__(self, finder: StreamFinder) -> None:
+        self._finder = finder
+        self._places = {a: find_branch_places(a, finder.regions[a]) for a in finder.adds}
+        self._mixing = {a for a in finder.adds if branch_mixes_tokens(a, finder.regions[a])}
+        self.single_adds: list[DetectedAdd] = []
+        """Adds outside of all layers, so far."""
+
+    def split_chain(self, chain: StreamChain) -> list[StackPart]:
+        """Return the stacks of a chain; its adds outside of layers are kept."""
+        adds = self._finder.drop_inner_adds_by_line(chain.adds)
+        by_list = group_by_module_list(adds, self._finder.regions, self._places)
+        rows = self._join_rows(list(by_list.items()))
+        parts: list[StackPart] = []
+        for row, members in rows:
+            is_lone = len(members) == 1 and len(rows) > 1
+            if is_lone or (row is None and (len(rows) > 1 or len(members) == 1)):
+                self.single_adds += members
+            elif len(members) > 1 or self._finder.enclosing_add[members[0]] is None:
+                parts += self._build_parts(chain, members)
+        return parts
+
+    def build_part(self, chain: StreamChain) -> StackPart:
+        """Return a chain as one stack."""
+        layers, single = assign_layers(chain.adds, self._places, self._mixing)
+        if single:
+            self.single_adds += single
+            chain = self._finder.extract_chain(chain, [a for a in chain.adds if a not in single])
+        return StackPart(chain, layers)
+
+    def _build_parts(self, chain: StreamChain, adds: list[DetectedAdd]) -> list[StackPart]:
+        part = self.build_part(self._finder.extract_chain(chain, adds))
+        cuts = [0, *_find_cuts(part), len(part.chain.adds)]
+        if len(cuts) == 2:
+            return [part]
+        pieces = [part.chain.adds[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+        return [self.build_part(self._finder.extract_chain(chain, p)) for p in pieces]
+
+    def _join_rows(self, rows: list[Row]) -> list[Row]:
+        """Join lists behind each other whose layers do the same, where nothing lies between."""
+        joined: list[Row] = []
+        for path, adds in rows:
+            if joined and path is not None and self._continues_row(joined[-1], adds):
+                joined[-1][1].extend(adds)
+            else:
+                joined.append((path, list(adds)))
+        return joined
+
+    def _continues_row(self, row: Row, adds: list[DetectedAdd]) -> bool:
+        last = row[1][-1]
+        if row[0] is None or last.index > adds[0].index or min(len(adds), len(row[1])) < 2:
+            return False
+        link = self._finder.trace_link(adds[0].skip)
+        if link.source is not last.node or link.is_altered:
+            return False
+        before = assign_layers(row[1], self._places, self._mixing)[0]
+        after = assign_layers(adds, self._places, self._mixing)[0]
+        if any(before.find_layer(n.node) is None for n in link.norms):
+            return False
+        return self._usual_kinds(row[1], before) == self._usual_kinds(adds, after)
+
+    def _usual_kinds(self, adds: list[DetectedAdd], layers: LayerAssignment) -> tuple[bool, ...]:
+        """The kinds of the adds of most layers."""
+        kinds = Counter(tuple(adds[i] in self._mixing for i in run.adds) for run in layers.runs)
+        return kinds.most_common(1)[0][0]
+
+
+def _find_cuts(part: StackPart) -> list[int]:
+    """Adds with which another part begins: a norm outside of all layers ends the one before it.
+
+    Such a norm between two passes over the same modules, or behind most layers, ends no part.
+    """
+    layers = part.layers
+    of_add = layers.layer_of_add
+    starts = [i for i in range(1, len(of_add)) if of_add[i] != of_add[i - 1]]
+    normed = [
+        i
+        for i in starts
+        if any(layers.find_layer(n.node) is None for n in part.chain.links[i].norms)
+    ]
+    if 2 * len(normed) > len(starts):
+        return []
+    paths = layers.module_paths
+    bounds = [0, *normed, len(paths)]
+    pieces = [set(paths[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
+    are_disjoint = sum(map(len, pieces)) == len(set().union(*pieces))
+    return normed if are_disjoint and layers.has_scopes else []
