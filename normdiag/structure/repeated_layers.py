@@ -64,6 +64,11 @@ class LayerAssignment:
         """Whether the layers are modules or containers."""
         return bool(self.runs[0].scopes)
 
+    def find_starts(self) -> list[int]:
+        """The places of the first adds of all layers but the first."""
+        of_add = self.layer_of_add
+        return [i for i in range(1, len(of_add)) if of_add[i] != of_add[i - 1]]
+
     def find_layer(self, node: Node) -> int | None:
         """Return the layer run that computed `node`, if any."""
         around = frozenset(node.frame.enclosing_frames())
@@ -255,10 +260,19 @@ def _descend_into_stages(
         is_list = len({s.path for s in rows}) < len({s.path for row in rows.values() for s in row})
         if is_wrapped and depth >= innermost and not is_list:
             return depth
-        if len(same) > 1 and not is_wrapped:
+        if len(same) > 1 and not is_wrapped and not _hold_several_layers(rows):
             return depth
         depth += 1
     return depth
+
+
+def _hold_several_layers(rows: Mapping[Scope, Mapping[Scope, Sequence[Kind]]]) -> bool:
+    """Whether every scope is a list of several layers, written as items of one add each."""
+    for scope, row in rows.items():
+        kinds = [k for item in row.values() for _, k in item]
+        if scope.frame is not None or len(kinds) != len(row) or find_period(kinds) in (None, len(kinds)):
+            return False
+    return True
 
 
 def common_module_path(paths: Sequence[str]) -> str:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
 
 from normdiag.structure.branch_scopes import find_branch_places
+from normdiag.structure.final_norms import find_norms_between_layers, has_norms_behind_layers
 from normdiag.structure.module_lists import group_by_module_list
 from normdiag.structure.repeated_layers import LayerAssignment, assign_layers
 from normdiag.structure.residual_adds import DetectedAdd
@@ -100,20 +102,24 @@ class ChainSplitter:
 def _find_cuts(part: StackPart) -> list[int]:
     """Adds with which another part begins: a norm outside of all layers ends the one before it.
 
-    Such a norm between two passes over the same modules, or behind most layers, ends no part.
+    Such a norm between two passes over the same modules, or behind most layers, ends no part; nor
+    does one between two single layers, unless it ends the module that holds the first.
     """
-    layers = part.layers
-    of_add = layers.layer_of_add
-    starts = [i for i in range(1, len(of_add)) if of_add[i] != of_add[i - 1]]
-    normed = [
-        i
-        for i in starts
-        if any(layers.find_layer(n.node) is None for n in part.chain.links[i].norms)
-    ]
-    if 2 * len(normed) > len(starts):
+    chain, layers = part.chain, part.layers
+    if not layers.has_scopes or has_norms_behind_layers(chain, layers):
         return []
-    paths = layers.module_paths
-    bounds = [0, *normed, len(paths)]
-    pieces = [set(paths[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)]
-    are_disjoint = sum(map(len, pieces)) == len(set().union(*pieces))
-    return normed if are_disjoint and layers.has_scopes else []
+    cuts = [i for i in find_norms_between_layers(chain, layers) if not chain.links[i].is_altered]
+    bounds = [0, *cuts, len(chain.adds)]
+    pieces = [slice(a, b) for a, b in pairwise(bounds)]
+    paths = [set(layers.module_paths[p]) for p in pieces]
+    if sum(map(len, paths)) > len(set().union(*paths)):
+        return []
+    are_short = any(len(set(layers.layer_of_add[p])) < 2 for p in pieces)
+    return [i for i in cuts if not are_short or _ends_module(chain, i)]
+
+
+def _ends_module(chain: StreamChain, link: int) -> bool:
+    """Whether a norm on the link runs in a module of the adds before that the next is not in."""
+    before, after = (set(chain.adds[i].node.frame.enclosing_frames()) for i in (link - 1, link))
+    around = [set(n.node.frame.enclosing_frames()) for n in chain.links[link].norms]
+    return any(frames & before - after for frames in around)

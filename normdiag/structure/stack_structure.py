@@ -14,7 +14,7 @@ from normdiag.structure.aten_operations import (
     mixes_tokens,
 )
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_origin
-from normdiag.structure.final_norms import find_final_norms
+from normdiag.structure.final_norms import find_final_norms, has_norms_behind_layers
 from normdiag.structure.repeated_layers import LayerAssignment
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
@@ -66,10 +66,11 @@ def build_stack_structure(
     ]
     embedding: tuple[DetectedNorm, ...] = ()
     between_passes: list[DetectedNorm] = []
+    are_apart_rare = layers.has_scopes and not has_norms_behind_layers(chain, layers)
     for i, link in enumerate(chain.links):
         owned_by_next = is_next_owner[i]
         facts[i].skip_factors = _skip_factors(chain.adds[i], finder)
-        if i and layers.has_scopes:
+        if i and are_apart_rare:
             apart = [n for n in link.norms if layers.find_layer(n.node) is None]
             between_passes += apart
             link = replace(link, norms=tuple(n for n in link.norms if n not in apart))
