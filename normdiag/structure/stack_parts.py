@@ -15,6 +15,7 @@ from normdiag.structure.final_norms import find_norms_between_layers, has_norms_
 from normdiag.structure.module_lists import group_by_module_list
 from normdiag.structure.repeated_layers import LayerAssignment, assign_layers
 from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.single_adds import LoneAdd
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 from normdiag.structure.token_mixing import branch_mixes_tokens
 
@@ -28,6 +29,8 @@ class StackPart:
 
     chain: StreamChain
     layers: LayerAssignment
+    number: int
+    """Which chain it is of."""
 
 
 class ChainSplitter:
@@ -37,11 +40,11 @@ class ChainSplitter:
         self._finder = finder
         self._places = {a: find_branch_places(a, finder.regions[a]) for a in finder.adds}
         self._mixing = {a for a in finder.adds if branch_mixes_tokens(a, finder.regions[a])}
-        self.single_adds: list[DetectedAdd] = []
+        self.lone_adds: list[LoneAdd] = []
         """Adds outside of all layers, so far."""
 
-    def split_chain(self, chain: StreamChain) -> list[StackPart]:
-        """Return the stacks of a chain; its adds outside of layers are kept."""
+    def split_chain(self, chain: StreamChain, number: int) -> list[StackPart]:
+        """Return the stacks of one chain; its adds outside of layers are kept."""
         adds = self._finder.drop_inner_adds_by_line(chain.adds)
         by_list = group_by_module_list(adds, self._finder.regions, self._places)
         rows = self._join_rows(list(by_list.items()))
@@ -49,26 +52,36 @@ class ChainSplitter:
         for row, members in rows:
             is_lone = len(members) == 1 and len(rows) > 1
             if is_lone or (row is None and (len(rows) > 1 or len(members) == 1)):
-                self.single_adds += members
+                self._keep_lone_adds(members, number)
             elif len(members) > 1 or self._finder.enclosing_add[members[0]] is None:
-                parts += self._build_parts(chain, members)
+                parts += self._build_parts(chain, members, number)
         return parts
 
-    def build_part(self, chain: StreamChain) -> StackPart:
+    def build_part(self, chain: StreamChain, number: int) -> StackPart:
         """Return a chain as one stack."""
         layers, single = assign_layers(chain.adds, self._places, self._mixing)
         if single:
-            self.single_adds += single
+            self._keep_lone_adds(single, number)
             chain = self._finder.extract_chain(chain, [a for a in chain.adds if a not in single])
-        return StackPart(chain, layers)
+        return StackPart(chain, layers, number)
 
-    def _build_parts(self, chain: StreamChain, adds: list[DetectedAdd]) -> list[StackPart]:
-        part = self.build_part(self._finder.extract_chain(chain, adds))
+    def _keep_lone_adds(self, adds: list[DetectedAdd], number: int) -> None:
+        """Keep adds with the place of their branch, or with the module that adds within it."""
+        for add in adds:
+            own = add.node.frame
+            places = self._places[add].shared
+            is_outer = any(frame is own for _, frame in places[:-1])
+            self.lone_adds.append(LoneAdd(add, places[-1][0] if is_outer else own.path, number))
+
+    def _build_parts(
+        self, chain: StreamChain, adds: list[DetectedAdd], number: int
+    ) -> list[StackPart]:
+        part = self.build_part(self._finder.extract_chain(chain, adds), number)
         cuts = [0, *_find_cuts(part), len(part.chain.adds)]
         if len(cuts) == 2:
             return [part]
-        pieces = [part.chain.adds[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
-        return [self.build_part(self._finder.extract_chain(chain, p)) for p in pieces]
+        pieces = [part.chain.adds[a:b] for a, b in pairwise(cuts)]
+        return [self.build_part(self._finder.extract_chain(chain, p), number) for p in pieces]
 
     def _join_rows(self, rows: list[Row]) -> list[Row]:
         """Join lists behind each other whose layers do the same, where nothing lies between."""

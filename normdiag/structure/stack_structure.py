@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm, scalar_value
@@ -18,6 +19,9 @@ from normdiag.structure.final_norms import find_final_norms, has_norms_behind_la
 from normdiag.structure.repeated_layers import LayerAssignment
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
+
+if TYPE_CHECKING:
+    from normdiag.structure.single_adds import SingleAddStructure
 
 
 @dataclass(slots=True)
@@ -53,6 +57,8 @@ class StackStructure:
     final_norms: tuple[DetectedNorm, ...]
     regions: dict[DetectedAdd, set[Node]]
     """The nodes on the branch of each add."""
+    single_adds: list[SingleAddStructure] = field(default_factory=list)
+    """Adds on the stream outside the layers."""
 
 
 def build_stack_structure(
@@ -61,7 +67,7 @@ def build_stack_structure(
     """Collect the structure of every add of one chain."""
     is_next_owner = _assign_link_norms(chain, layers)
     facts = [
-        _build_add_structure(add, layer, finder)
+        build_add_structure(add, layer, finder)
         for add, layer in zip(chain.adds, layers.layer_of_add, strict=True)
     ]
     embedding: tuple[DetectedNorm, ...] = ()
@@ -130,7 +136,8 @@ def _assign_link_norms(chain: StreamChain, layers: LayerAssignment) -> list[bool
     return owners
 
 
-def _build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> AddStructure:
+def build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> AddStructure:
+    """Collect the norms, scales and branches of one add; its stream's norms are left out."""
     region = finder.regions[add]
     outputs: list[DetectedNorm] = []
     factors = _addition_factors(add)

@@ -6,6 +6,7 @@ from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.norm_detector import NormDetector
 from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
+from normdiag.structure.single_adds import attach_single_adds
 from normdiag.structure.stack_parts import ChainSplitter
 from normdiag.structure.stack_structure import StackStructure, build_stack_structure
 from normdiag.structure.stream_chains import StreamFinder
@@ -16,7 +17,7 @@ class StructureReader:
 
     def __init__(self) -> None:
         self.outside_adds: list[DetectedAdd] = []
-        """Residual adds outside every repeated layer."""
+        """Residual adds that are of no stack."""
         self._norms = NormDetector()
         self._adds = ResidualAddDetector()
 
@@ -48,12 +49,14 @@ class StructureReader:
         )
         chains = finder.find_chains()
         splitter = ChainSplitter(finder)
-        parts = [part for chain in chains for part in splitter.split_chain(chain)]
-        if not parts and splitter.single_adds:
-            splitter.single_adds = []
+        parts = [p for n, chain in enumerate(chains) for p in splitter.split_chain(chain, n)]
+        if not parts and splitter.lone_adds:
+            splitter.lone_adds = []
             free = [c for c in chains if finder.enclosing_add[c.adds[0]] is None]
-            parts = [splitter.build_part(chain) for chain in free]
+            parts = [splitter.build_part(chain, n) for n, chain in enumerate(free)]
         parts.sort(key=lambda part: part.chain.adds[0].index)
         finder.stack_adds = {a for part in parts for a in part.chain.adds}
-        self.outside_adds = splitter.single_adds
-        return [build_stack_structure(part.chain, part.layers, finder) for part in parts]
+        stacks = [build_stack_structure(part.chain, part.layers, finder) for part in parts]
+        numbers = [part.number for part in parts]
+        self.outside_adds = attach_single_adds(splitter.lone_adds, stacks, numbers, finder)
+        return stacks
