@@ -33,7 +33,7 @@ def group_by_module_list(
             items = [f for f in _submodule_frames(chain) if is_list_item(f)]
             if items:
                 row = _list_path(items[0])
-            elif not any(a.node in regions[add] for a in adds):
+            elif not any(other.node in regions[add] for other in regions):  # its branch is no stack
                 row = _branch_list(add, branches[add])
         else:
             frames = [f for f in _submodule_frames(chain) if len(siblings[_parent_path(f)]) > 1]

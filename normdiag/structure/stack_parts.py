@@ -66,12 +66,14 @@ class ChainSplitter:
         return StackPart(chain, layers, number)
 
     def _keep_lone_adds(self, adds: list[DetectedAdd], number: int) -> None:
-        """Keep adds with the place of their branch, or with the module that adds within it."""
+        """Keep adds, named by the module that adds, or by what it calls for the branch."""
         for add in adds:
             own = add.node.frame
             places = self._places[add].shared
-            is_outer = any(frame is own for _, frame in places[:-1])
-            self.lone_adds.append(LoneAdd(add, places[-1][0] if is_outer else own.path, number))
+            frames = [frame for _, frame in places]
+            below = places[frames.index(own) + 1 :] if own in frames else ()
+            called = next((path for path, frame in below if frame is not None), own.path)
+            self.lone_adds.append(LoneAdd(add, called, number))
 
     def _build_parts(
         self, chain: StreamChain, adds: list[DetectedAdd], number: int
