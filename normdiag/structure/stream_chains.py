@@ -15,7 +15,7 @@ from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_dependency
-from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
 
@@ -49,7 +49,7 @@ class StreamChain:
 
 def stream_width(add: DetectedAdd) -> int:
     """Number of features of the stream at one add."""
-    return add.node.shape[feature_axis(add.branches[-1])]
+    return add.node.shape[stream_axis(add)]
 
 
 class StreamFinder:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tests.structure.small_parts import DEPTH, MLP, WIDTH, Attention, Net, Norm, PreRes
+from tests.structure.small_parts import DEPTH, MLP, VOCAB, WIDTH, Attention, Net, Norm, PreRes
 from tests.structure.stack_spellings import Add, Block, ParentLoop, Plain, Triples
 
 
@@ -67,13 +67,13 @@ class Wider(Net):
             nn.Sequential(PreRes(Attention(2 * WIDTH), 2 * WIDTH), PreRes(MLP(2 * WIDTH), 2 * WIDTH))
             for _ in range(2)
         )
-        self.narrow = nn.Linear(2 * WIDTH, WIDTH)
+        self.final, self.head = Norm(2 * WIDTH), nn.Linear(2 * WIDTH, VOCAB)
 
     def run(self, x: Tensor) -> Tensor:
         x = self.wide(self.first(x))
         for block in self.second:
             x = block(x)
-        return self.narrow(x)
+        return x
 
 
 class OneBlockStage(Net):
@@ -243,14 +243,21 @@ COMPOSED: dict[Callable[[], Any], Any] = {
         ("encoders.1.layers", 2, 4, "encoders.1.norm"),
     ],
     SpaceThenTime: [("first.layers", 2, 4, "first.norm"), ("second.layers", 2, 4, "second.norm")],
-    Wider: [("first.layers", 2, 4, "first.norm"), ("second", 2, 4, None)],
+    Wider: [("first.layers", 2, 4, "first.norm"), ("second", 2, 4, "final")],
     OneBlockStage: [("stages.0", 1, 2, None), ("stages.1", 3, 6, "final")],
     TwoPasses: [("blocks", 4, 8, "final")],
     LoopedTriples: [("blocks", 4, 8, "final")],
 }
-SINGLE: dict[Callable[[], Any], str] = {
-    Between: "between", AddedBetween: "between", LoopBetween: "between", Ahead: "before",
-    CrossAhead: "before", Sequence: "before", PooledByProbe: "behind", OddFirst: "before",
-    OddFirstApart: "before",
-}  # fmt: skip
+SINGLE: dict[Callable[[], Any], tuple[str, str, int | None]] = {
+    Between: ("positions", "between", 0),
+    AddedBetween: ("positions", "between", 1),
+    LoopBetween: ("positions", "between", 1),
+    Ahead: ("positions", "before", None),
+    CrossAhead: ("", "before", None),
+    Sequence: ("positions", "before", None),
+    PooledByProbe: ("mlp", "behind", DEPTH - 1),
+    OddFirst: ("blocks.0.2", "before", None),
+    OddFirstApart: ("first", "before", None),
+}
+"""The module that names the add, its place, and the last layer before it."""
 SPELLINGS = (*COMPOSED, *SINGLE)

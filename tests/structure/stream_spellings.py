@@ -106,7 +106,7 @@ class SplitAndJoined(Plain):
     """Two kinds of tokens are concatenated before every block and split behind it."""
 
     def run(self, x: Tensor) -> Tensor:
-        a, b = x.split([4, TOKENS - 4], 1)
+        a, b = x[:, :4], x[:, 4:]
         for block in self.blocks:
             y = block(torch.cat([a, b], 1))
             a, b = y[:, :4], y[:, 4:]
@@ -117,7 +117,7 @@ class OneKindRead(SplitAndJoined):
     """Only the second kind is read at the end."""
 
     def run(self, x: Tensor) -> Tensor:
-        return super().run(x)[:, : TOKENS - 4]
+        return super().run(x)[:, :-4]
 
 
 class JoinedInside(Plain):
