@@ -66,14 +66,20 @@ class ChainSplitter:
         return StackPart(chain, layers, number)
 
     def _keep_lone_adds(self, adds: list[DetectedAdd], number: int) -> None:
-        """Keep adds, named by the module that adds, or by what it calls for the branch."""
+        """Keep adds, named by the module that adds.
+
+        Where other adds run in it too, what it calls for the branch names the add.
+        """
         for add in adds:
             own = add.node.frame
             places = self._places[add].shared
             frames = [frame for _, frame in places]
             below = places[frames.index(own) + 1 :] if own in frames else ()
-            called = next((path for path, frame in below if frame is not None), own.path)
-            self.lone_adds.append(LoneAdd(add, called, number))
+            path = next((path for path, frame in below if frame is not None), own.path)
+            others = (a.node.frame.enclosing_frames() for a in self._places if a is not add)
+            if not any(own in around for around in others):
+                path = own.path
+            self.lone_adds.append(LoneAdd(add, path, number))
 
     def _build_parts(
         self, chain: StreamChain, adds: list[DetectedAdd], number: int

@@ -92,7 +92,7 @@ def draw_weights(model: Model) -> Model:
         for p in model.parameters():
             noise = torch.randn(p.shape, generator=draws)
             if p.dim() == 1 or p.shape == (DEPTH, WIDTH):
-                p += 0.1 * noise
+                p.copy_(float(p.mean() > 0.15) * p.mean() + 0.1 * noise)
             else:
                 p.copy_(noise * (1.0 if p.shape[0] == VOCAB else 0.8 * p.shape[-1] ** -0.5))
     return model.eval()

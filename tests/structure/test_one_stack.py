@@ -31,7 +31,7 @@ SAME_WEIGHTS = (
 
 @functools.cache
 def inspect_model(build: Build) -> Report:
-    return normdiag.inspect(draw_weights(build()), inputs=IDS)
+    return normdiag.inspect(draw_weights(build()), inputs=IDS, measure="stream,norms")
 
 
 def name_of(build: Build) -> str:
@@ -82,7 +82,7 @@ def test_a_post_norm_stack_is_one(build: Build) -> None:
 @pytest.mark.parametrize("build", SAME_WEIGHTS, ids=name_of)
 def test_the_numbers_are_those_of_the_plain_spelling(build: Build) -> None:
     expected, found = (
-        [(s.norm, s.update_ratio, s.cosine) for s in r.measurements.stream.values()]
+        [(s.out_norm, s.update_ratio, s.cosine) for s in r.measurements.stream.values()]
         for r in (inspect_model(stack_spellings.Plain), inspect_model(build))
     )
     assert len(found) == len(expected) == 2 * DEPTH
