@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from normdiag.graph import Frame, Node
 from normdiag.structure.aten_operations import is_contraction, skip_views
+from normdiag.structure.module_tree import is_inside, paths_between
 from normdiag.structure.residual_adds import DetectedAdd
 
 
@@ -37,7 +38,7 @@ class Scope:
         if self.parent is not None and self.parent.frame not in {None, *around}:
             return False
         names = [node.frame.path, *(p.name for p in node.parents if p.name is not None)]
-        return any(name.startswith(f"{self.path}.") for name in names)
+        return any(is_inside(name, self.path) for name in names)
 
 
 ScopeChain = tuple[Scope, ...]
@@ -106,20 +107,11 @@ def _node_places(node: Node, weight: str) -> Iterator[Place]:
     outer = ""
     frame = node.frame
     for frame in node.frame.enclosing_frames():
-        yield from _containers(outer, frame.path)
+        yield from ((path, None) for path in paths_between(outer, frame.path))
         yield frame.path, frame
         outer = frame.path
     if weight:
-        yield from _containers(outer, weight)
-
-
-def _containers(outer: str, inner: str) -> Iterator[Place]:
-    """The paths strictly between two, where the second lies in the first."""
-    head = f"{outer}." if outer else ""
-    if inner.startswith(head):
-        parts = inner[len(head) :].split(".")
-        for end in range(1, len(parts)):
-            yield head + ".".join(parts[:end]), None
+        yield from ((path, None) for path in paths_between(outer, weight))
 
 
 class _ScopeVisits:

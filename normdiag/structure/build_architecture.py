@@ -161,9 +161,7 @@ def _describe_adds(
     learned: LearnedValueReader,
 ) -> list[ResidualAdd]:
     adds = []
-    for depth, (facts, path) in enumerate(
-        zip(stack.adds, stack.layers.module_paths, strict=True)
-    ):
+    for depth, (facts, path) in enumerate(zip(stack.adds, stack.layers.module_paths, strict=True)):
 
         def ids_of(norms_of_role: tuple[DetectedNorm, ...]) -> tuple[str, ...]:
             return tuple(id_of_norm[n] for n in norms_of_role)

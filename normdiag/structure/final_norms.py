@@ -6,7 +6,8 @@ from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm, reduced_axes
 from normdiag.structure.aten_operations import is_contraction
 from normdiag.structure.dataflow import trace_origin
-from normdiag.structure.repeated_layers import LayerAssignment
+from normdiag.structure.layer_assignment import LayerAssignment
+from normdiag.structure.module_tree import parent_path
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 
 
@@ -56,15 +57,13 @@ def find_norms_between_layers(chain: StreamChain, layers: LayerAssignment) -> li
     ]
 
 
-def _norms_of_layers(
-    chain: StreamChain, layers: LayerAssignment, link: int
-) -> list[DetectedNorm]:
+def _norms_of_layers(chain: StreamChain, layers: LayerAssignment, link: int) -> list[DetectedNorm]:
     return [n for n in chain.links[link].norms if layers.find_layer(n.node) is not None]
 
 
 def _norm_place(norm: DetectedNorm) -> tuple[str, str | None]:
     """The list in which the norm stands, and its line of code."""
-    return norm.node.frame.path.rpartition(".")[0], norm.node.line
+    return parent_path(norm.node.frame.path), norm.node.line
 
 
 def _find_norm_of_mixture(

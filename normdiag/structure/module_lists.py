@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from normdiag.graph import Frame, Node
 from normdiag.structure.branch_scopes import BranchPlaces
+from normdiag.structure.module_tree import parent_path, paths_between
 from normdiag.structure.residual_adds import DetectedAdd
 
 
@@ -24,7 +25,7 @@ def group_by_module_list(
     siblings: dict[str, set[Frame]] = {}
     for chain in chains.values():
         for frame in _submodule_frames(chain):
-            siblings.setdefault(_parent_path(frame), set()).add(frame)
+            siblings.setdefault(parent_path(frame.path), set()).add(frame)
     has_items = any(is_list_item(f) for chain in chains.values() for f in chain)
     rows: dict[str | None, list[DetectedAdd]] = {}
     for add, chain in chains.items():
@@ -36,9 +37,9 @@ def group_by_module_list(
             elif not any(other.node in regions[add] for other in regions):  # its branch is no stack
                 row = _branch_list(add, branches[add])
         else:
-            frames = [f for f in _submodule_frames(chain) if len(siblings[_parent_path(f)]) > 1]
-            frames.sort(key=lambda f: -len(siblings[_parent_path(f)]))
-            row = _parent_path(frames[0]) if frames else None
+            frames = [f for f in _submodule_frames(chain) if len(siblings[parent_path(f.path)]) > 1]
+            frames.sort(key=lambda f: -len(siblings[parent_path(f.path)]))
+            row = parent_path(frames[0].path) if frames else None
         rows.setdefault(row, []).append(add)
     return rows
 
@@ -57,23 +58,16 @@ def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:
     return [f for f in chain if f.path]
 
 
-def _parent_path(frame: Frame) -> str:
-    return frame.path.rpartition(".")[0]
-
-
 def _list_path(item: Frame) -> str:
     """The outermost list between an item and the module that calls it."""
     caller = item.parent.path if item.parent is not None else ""
-    head = f"{caller}." if caller else ""
-    if not item.path.startswith(head):
-        return _parent_path(item)
-    return head + item.path[len(head) :].partition(".")[0]
+    return next(iter(paths_between(caller, item.path)), parent_path(item.path))
 
 
 def is_list_item(frame: Frame) -> bool:
     """Whether the module is an item of a list: its parent path differs from its caller."""
     return (
         frame.parent is not None
-        and bool(_parent_path(frame))
-        and frame.parent.path != _parent_path(frame)
+        and bool(parent_path(frame.path))
+        and frame.parent.path != parent_path(frame.path)
     )

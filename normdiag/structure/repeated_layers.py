@@ -11,9 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 
-from normdiag.graph import Frame, Node
 from normdiag.structure.branch_scopes import (
     BranchPlaces,
     Scope,
@@ -21,66 +19,13 @@ from normdiag.structure.branch_scopes import (
     find_branch_scopes,
     frame_scopes,
 )
+from normdiag.structure.layer_assignment import LayerAssignment, LayerRun
 from normdiag.structure.module_lists import is_list_item
+from normdiag.structure.module_tree import parent_path
 from normdiag.structure.residual_adds import DetectedAdd
 
 Kind = tuple[str | None, bool]
 """The source line of an add, and whether its branch mixes tokens."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayerRun:
-    """The adds of one run of the repeated layer, by their place in the chain."""
-
-    adds: tuple[int, ...]
-    scopes: tuple[Scope, ...] = ()
-    """The modules or containers that make up the layer; none where adds of one module do."""
-
-
-@dataclass(frozen=True, slots=True)
-class LayerAssignment:
-    """The repeated layers of one stack."""
-
-    id: str
-    runs: tuple[LayerRun, ...]
-    layer_of_add: tuple[int, ...]
-    """The layer run of each add."""
-    module_paths: tuple[str, ...]
-    """The module or container that names each add."""
-    starts: tuple[int, ...]
-    """Index of the node behind which each layer run begins."""
-
-    @property
-    def count(self) -> int:
-        return len(self.runs)
-
-    @property
-    def frames(self) -> tuple[Frame | None, ...]:
-        """The call frame of each layer run; None where a layer is not one module."""
-        return tuple(r.scopes[0].frame if len(r.scopes) == 1 else None for r in self.runs)
-
-    @property
-    def has_scopes(self) -> bool:
-        """Whether the layers are modules or containers."""
-        return bool(self.runs[0].scopes)
-
-    def find_starts(self) -> list[int]:
-        """The places of the first adds of all layers but the first."""
-        of_add = self.layer_of_add
-        return [i for i in range(1, len(of_add)) if of_add[i] != of_add[i - 1]]
-
-    def find_layer(self, node: Node) -> int | None:
-        """Return the layer run that computed `node`, if any."""
-        around = frozenset(node.frame.enclosing_frames())
-        found = None
-        for i, run in enumerate(self.runs):
-            for scope in run.scopes:
-                if scope.contains(node, around):
-                    if scope.frame is not None:
-                        return i
-                    if found is None or self.starts[i] < node.index:  # visited more than once
-                        found = i
-        return found
 
 
 def assign_layers(
@@ -153,23 +98,22 @@ def _describe_layers(
 def _find_runs(
     adds: Sequence[DetectedAdd], chains: Sequence[ScopeChain], mixes: Sequence[bool]
 ) -> list[LayerRun]:
-    whole = LayerRun(tuple(range(len(adds))))
     frames = {a.node.frame for a in adds}
-    lines = {a.node.line for a in adds}
-    if len(frames) == 1 and len(lines) == len(adds):
+    if len(frames) == 1 and len({a.node.line for a in adds}) == len(adds):
         frame = frames.pop()
         if is_list_item(frame) or find_period(mixes) is None:  # one run of one module
-            return [LayerRun(whole.adds, (frame_scopes(frame)[-1],) if frame.path else ())]
+            scopes = frame_scopes(frame)[-1:] if frame.path else ()
+            return [LayerRun(tuple(range(len(adds))), scopes)]
     depth = _shared_depth(chains)
     if any(len(c) <= depth for c in chains):
         return _find_runs_by_kind(mixes) or _find_runs_by_line(adds)
+    # the innermost scope in which every add itself runs, not its branch alone
+    around = min(
+        max(i for i, scope in enumerate(chain) if scope.frame in add.node.frame.enclosing_frames())
+        for chain, add in zip(chains, adds, strict=True)
+    )
     kinds = [(a.node.line, m) for a, m in zip(adds, mixes, strict=True)]
-    running = [a.node.frame.enclosing_frames() for a in adds]
-    around = [max(i for i, s in enumerate(c) if s.frame in r) for c, r in zip(chains, running, strict=True)]
-    outermost = depth
-    depth = _descend_into_stages(chains, depth, kinds, min(around))
-    while depth > outermost and all(c[depth].frame is None for c in chains) and _count_scopes(chains, depth) == _count_scopes(chains, depth - 1):
-        depth -= 1
+    depth = _choose_depth(chains, depth, kinds, around)
     runs: list[LayerRun] = []
     for i, chain in enumerate(chains):
         scope = chain[depth]
@@ -177,19 +121,31 @@ def _find_runs(
             runs[-1] = LayerRun((*runs[-1].adds, i), (scope,))
         else:
             runs.append(LayerRun((i,), (scope,)))
-    are_modules = depth <= min(around)
-    return runs if are_modules else _join_single_adds(runs, mixes)
+    return runs if depth <= around else _join_single_adds(runs, mixes)
 
 
-def _shared_depth(chains: Sequence[ScopeChain]) -> int:
-    depth = 0
-    while all(len(c) > depth for c in chains) and len({c[depth] for c in chains}) == 1:
-        depth += 1
+def _choose_depth(
+    chains: Sequence[ScopeChain], outermost: int, kinds: Sequence[Kind], around: int
+) -> int:
+    """The depth at which scopes are layers: below stages, but not below a module that is one."""
+    depth = _descend_into_stages(chains, outermost, kinds, around)
+    while depth > outermost and all(c[depth].frame is None for c in chains):
+        if _count_scopes(chains, depth) != _count_scopes(chains, depth - 1):
+            break
+        depth -= 1
     return depth
 
 
 def _count_scopes(chains: Sequence[ScopeChain], depth: int) -> int:
     return len({c[depth] for c in chains})
+
+
+def _shared_depth(chains: Sequence[ScopeChain]) -> int:
+    """How many outer scopes all chains share."""
+    depth = 0
+    while all(len(c) > depth for c in chains) and _count_scopes(chains, depth) == 1:
+        depth += 1
+    return depth
 
 
 def _join_single_adds(runs: list[LayerRun], mixes: Sequence[bool]) -> list[LayerRun]:
@@ -205,7 +161,7 @@ def _join_single_adds(runs: list[LayerRun], mixes: Sequence[bool]) -> list[Layer
     for at in range(start, len(runs) - period + 1, period):
         parts = runs[at : at + period]
         scopes = tuple(scope for part in parts for scope in part.scopes)
-        are_of_one_list = len({s.path.rpartition(".")[0] for s in scopes}) == 1
+        are_of_one_list = len({parent_path(s.path) for s in scopes}) == 1
         joined.append(
             LayerRun(
                 tuple(i for part in parts for i in part.adds), scopes if are_of_one_list else ()
@@ -245,11 +201,11 @@ def _find_runs_by_line(adds: Sequence[DetectedAdd]) -> list[LayerRun]:
 
 
 def _descend_into_stages(
-    chains: Sequence[ScopeChain], depth: int, kinds: Sequence[Kind], innermost: int
+    chains: Sequence[ScopeChain], depth: int, kinds: Sequence[Kind], around: int
 ) -> int:
     """Increase `depth` while every scope there contains a list of scopes that do the same.
 
-    At `innermost`, an add itself runs: deeper scopes that separate nothing hold its branch alone.
+    Below `around`, scopes that separate nothing hold branches alone.
     """
     while all(len(c) > depth + 1 for c in chains):
         rows: dict[Scope, dict[Scope, list[Kind]]] = {}
@@ -258,7 +214,7 @@ def _descend_into_stages(
         same = {tuple(k) for row in rows.values() for k in row.values()}
         is_wrapped = all(len(row) == 1 for row in rows.values())
         is_list = len({s.path for s in rows}) < len({s.path for row in rows.values() for s in row})
-        if is_wrapped and depth >= innermost and not is_list:
+        if is_wrapped and depth >= around and not is_list:
             return depth
         if len(same) > 1 and not is_wrapped and not _hold_several_layers(rows):
             return depth
@@ -270,7 +226,11 @@ def _hold_several_layers(rows: Mapping[Scope, Mapping[Scope, Sequence[Kind]]]) -
     """Whether every scope is a list of several layers, written as items of one add each."""
     for scope, row in rows.items():
         kinds = [k for item in row.values() for _, k in item]
-        if scope.frame is not None or len(kinds) != len(row) or find_period(kinds) in (None, len(kinds)):
+        if (
+            scope.frame is not None
+            or len(kinds) != len(row)
+            or find_period(kinds) in (None, len(kinds))
+        ):
             return False
     return True
 

@@ -12,8 +12,9 @@ from itertools import pairwise
 
 from normdiag.structure.branch_scopes import find_branch_places
 from normdiag.structure.final_norms import find_norms_between_layers, has_norms_behind_layers
+from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.module_lists import group_by_module_list
-from normdiag.structure.repeated_layers import LayerAssignment, assign_layers
+from normdiag.structure.repeated_layers import assign_layers
 from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.single_adds import LoneAdd
 from normdiag.structure.stream_chains import StreamChain, StreamFinder

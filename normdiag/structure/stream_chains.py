@@ -16,6 +16,7 @@ from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_dependency
 from normdiag.structure.feature_axis import stream_axis
+from normdiag.structure.mixed_operands import find_mixed_operands
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
 
@@ -217,35 +218,8 @@ class StreamFinder:
         return self._join_operands[node]
 
     def _drop_mixed_operands(self) -> None:
-        """Drop adds of an older value to an operand inside a branch, such as the first values.
-
-        Such an add lies on the branch of an add of a longer chain, its skip comes from before that
-        branch, and its sum is no stream there.
-        """
-        links = {a: self.by_node.get(self.trace_link(a.skip).source) for a in self.adds}
-        length: dict[DetectedAdd, int] = {}
-        after: dict[DetectedAdd, list[DetectedAdd]] = {}
-        for add in self.adds:
-            previous = links[add]
-            length[add] = 1 + (0 if previous is None else length[previous])
-            if previous is not None:
-                after.setdefault(previous, []).append(add)
-        whole = dict(length)
-        for add in reversed(self.adds):
-            whole[add] = max([whole[add], *(whole[a] for a in after.get(add, ()))])
-        dropped = set()
-        for add in self.adds:
-            for holder in self.adds:
-                region = self.regions[holder]
-                if (
-                    whole[holder] > whole[add]
-                    and add.node in region
-                    and add.root is not holder.root
-                    and add.root not in region
-                    and not any(a.node in region for a in after.get(add, ()))
-                ):
-                    dropped.add(add)
-                    break
+        previous = {a: self.by_node.get(self.trace_link(a.skip).source) for a in self.adds}
+        dropped = find_mixed_operands(self.adds, previous, self.regions)
         if dropped:
             self.adds = [a for a in self.adds if a not in dropped]
             for add in dropped:

@@ -21,6 +21,7 @@ from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.feature_place import FeaturePlace, axis_place, follow_place
 from normdiag.structure.residual_adds import DetectedAdd
 
+
 def branch_mixes_tokens(add: DetectedAdd, region: Iterable[Node]) -> bool:
     """Whether the branch's value at one token can depend on another token."""
     nodes = sorted(region, key=lambda n: n.index)
@@ -43,7 +44,9 @@ def branch_mixes_tokens(add: DetectedAdd, region: Iterable[Node]) -> bool:
                 continue
             if read.end <= place.stride or read.stride >= place.end:
                 return True
-            after = axis_place(node.shape, 1 if node.op in CONVOLUTIONS else _written_axis(node, source))
+            after = axis_place(
+                node.shape, 1 if node.op in CONVOLUTIONS else _written_axis(node, source)
+            )
         else:
             after = follow_place(node, source, place)
         if after is not None:

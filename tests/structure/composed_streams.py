@@ -64,7 +64,9 @@ class Wider(Net):
     def make(self) -> None:
         self.first, self.wide = Encoder(), nn.Linear(WIDTH, 2 * WIDTH)
         self.second = nn.ModuleList(
-            nn.Sequential(PreRes(Attention(2 * WIDTH), 2 * WIDTH), PreRes(MLP(2 * WIDTH), 2 * WIDTH))
+            nn.Sequential(
+                PreRes(Attention(2 * WIDTH), 2 * WIDTH), PreRes(MLP(2 * WIDTH), 2 * WIDTH)
+            )
             for _ in range(2)
         )
         self.final, self.head = Norm(2 * WIDTH), nn.Linear(2 * WIDTH, VOCAB)
@@ -80,9 +82,7 @@ class OneBlockStage(Net):
     """One block, half of the tokens, three blocks."""
 
     def make(self) -> None:
-        self.stages = nn.ModuleList(
-            nn.Sequential(*(Block() for _ in range(n))) for n in (1, 3)
-        )
+        self.stages = nn.ModuleList(nn.Sequential(*(Block() for _ in range(n))) for n in (1, 3))
         self.down = nn.Conv1d(WIDTH, WIDTH, 3, stride=2)
 
     def run(self, x: Tensor) -> Tensor:

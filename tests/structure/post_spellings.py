@@ -87,7 +87,9 @@ class FourLists(PostNet):
         self.mlps = nn.ModuleList(MLP() for _ in range(DEPTH))
 
     def run(self, x: Tensor) -> Tensor:
-        for n1, n2, attention, mlp in zip(self.n1, self.n2, self.attentions, self.mlps, strict=True):
+        for n1, n2, attention, mlp in zip(
+            self.n1, self.n2, self.attentions, self.mlps, strict=True
+        ):
             x = n1(x + attention(x))
             x = n2(x + mlp(x))
         return x

@@ -196,7 +196,7 @@ def functional(x: Tensor, weights: Callable[[str], Tensor]) -> Tensor:
 
 SHAPES: dict[str, tuple[int, ...]] = {
     "n1": (WIDTH,), "n2": (WIDTH,), "up": (2 * WIDTH, WIDTH), "down": (WIDTH, 2 * WIDTH),
-} | {w: (WIDTH, WIDTH) for w in "qkvo"}  # fmt: skip
+} | dict.fromkeys("qkvo", (WIDTH, WIDTH))  # fmt: skip
 
 
 class Functional(Net):

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from tests.structure.small_parts import DEPTH, IDS, MLP, WIDTH, Attention, Net, Norm, PreRes
+from tests.structure.small_parts import DEPTH, IDS, MLP, WIDTH, Attention, Norm, PreRes
 from tests.structure.stack_spellings import Block, Plain
 
 TOKENS = IDS.shape[1]
