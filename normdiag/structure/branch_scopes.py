@@ -31,6 +31,11 @@ class Scope:
         """Whether it is a module that stands in no container."""
         return self.frame is not None and (self.parent is None or self.parent.frame is not None)
 
+    @property
+    def is_item(self) -> bool:
+        """Whether it is an item of a container."""
+        return self.parent is not None and self.parent.frame is None
+
     def contains(self, node: Node, around: frozenset[Frame]) -> bool:
         """Whether `node`, with the calls `around` it, was computed in this scope."""
         if self.frame is not None:
@@ -120,11 +125,12 @@ class _ScopeVisits:
     def __init__(self) -> None:
         self._frames: dict[Frame, Scope] = {}
         self._open: list[Scope] = []
-        self._seen: dict[Scope, set[tuple[str, frozenset[str]]]] = {}
+        self._seen: dict[Scope, dict[tuple[str, frozenset[str]], Frame | None]] = {}
+        """Which branches each container has held, and in which call."""
 
     def enter(self, places: Sequence[Place], weights: frozenset[str]) -> ScopeChain:
         """The scopes of one branch, given the branches before it."""
-        leaf = places[-1][0], weights
+        leaf, call = (places[-1][0], weights), places[-1][1]
         chain: list[Scope] = []
         is_new = False
         for depth, (path, frame) in enumerate(places):
@@ -139,13 +145,19 @@ class _ScopeVisits:
                 or before.path != path
                 or before.parent is not parent
                 or before.frame is not None
-                or leaf in self._seen[before]
+                or self._runs_again(before, leaf, call)
             ):
                 scope, is_new = Scope(path, parent, None), True
             else:
                 scope = before
             if frame is None:
-                self._seen.setdefault(scope, set()).add(leaf)
+                self._seen.setdefault(scope, {})[leaf] = call
             chain.append(scope)
         self._open = chain
         return tuple(chain)
+
+    def _runs_again(
+        self, scope: Scope, leaf: tuple[str, frozenset[str]], call: Frame | None
+    ) -> bool:
+        seen = self._seen[scope]
+        return leaf in seen and (call is None or seen[leaf] is not call)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
+from normdiag.graph import Frame
 from normdiag.structure.branch_scopes import (
     BranchPlaces,
     Scope,
@@ -102,8 +103,7 @@ def _find_runs(
     if len(frames) == 1 and len({a.node.line for a in adds}) == len(adds):
         frame = frames.pop()
         if is_list_item(frame) or find_period(mixes) is None:  # one run of one module
-            scopes = frame_scopes(frame)[-1:] if frame.path else ()
-            return [LayerRun(tuple(range(len(adds))), scopes)]
+            return [LayerRun(tuple(range(len(adds))), _find_whole_scope(frame, chains))]
     depth = _shared_depth(chains)
     if any(len(c) <= depth for c in chains):
         return _find_runs_by_kind(mixes) or _find_runs_by_line(adds)
@@ -121,7 +121,26 @@ def _find_runs(
             runs[-1] = LayerRun((*runs[-1].adds, i), (scope,))
         else:
             runs.append(LayerRun((i,), (scope,)))
+    holder = _find_holder(runs)
+    if holder is not None and len(set(kinds)) > 1:
+        return [LayerRun(tuple(range(len(adds))), (holder,))]
     return runs if depth <= around else _join_single_adds(runs, mixes)
+
+
+def _find_holder(runs: Sequence[LayerRun]) -> Scope | None:
+    """The item of a list that holds all runs, where each is a part of one add."""
+    holder = runs[0].scopes[0].parent
+    if any(len(run.adds) > 1 or run.scopes[0].parent is not holder for run in runs):
+        return None
+    return holder if holder is not None and holder.is_item else None
+
+
+def _find_whole_scope(frame: Frame, chains: Sequence[ScopeChain]) -> tuple[Scope, ...]:
+    """The module of a single layer, or the container in it that holds all its branches."""
+    inner = chains[0][_shared_depth(chains) - 1] if len(chains) > 1 else None
+    if inner is not None and inner.frame is None:
+        return (inner,)
+    return frame_scopes(frame)[-1:] if frame.path else ()
 
 
 def _choose_depth(
@@ -152,7 +171,7 @@ def _join_single_adds(runs: list[LayerRun], mixes: Sequence[bool]) -> list[Layer
     """Join containers of one add each to whole runs of branch kinds, where these repeat."""
     if any(len(run.adds) > 1 for run in runs):
         return runs
-    period = find_period(mixes)
+    period = len(runs) if sorted(mixes) == [False, True] else find_period(mixes)
     if period is None or period == 1:
         return runs
     spare = len(runs) % period
@@ -223,7 +242,9 @@ def _descend_into_stages(
 
 
 def _hold_several_layers(rows: Mapping[Scope, Mapping[Scope, Sequence[Kind]]]) -> bool:
-    """Whether every scope is a list of several layers, written as items of one add each."""
+    """Whether one list, visited again and again, holds several layers as items of one add each."""
+    if len({scope.path for scope in rows}) > 1:
+        return False
     for scope, row in rows.items():
         kinds = [k for item in row.values() for _, k in item]
         if (
