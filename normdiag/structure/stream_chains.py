@@ -14,7 +14,13 @@ from itertools import pairwise
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
-from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_dependency
+from normdiag.structure.dataflow import (
+    ScaleFactor,
+    joined_tokens,
+    nodes_between,
+    step_back,
+    trace_dependency,
+)
 from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.mixed_operands import find_mixed_operands
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
@@ -196,9 +202,7 @@ class StreamFinder:
 
     def _joined_tokens(self, node: Node) -> Node | None:
         """The latest of the values of one stream whose tokens are concatenated."""
-        if node.op != "cat" or len(node.parents) < 2:
-            return None
-        sources = {p: self.trace_link(p).source for p in node.parents if p.origins}
+        sources = {p: self.trace_link(p).source for p in joined_tokens(node)}
         latest = max(sources, key=lambda p: sources[p].index, default=None)
         if latest is None:
             return None

@@ -151,6 +151,18 @@ class ClassTokenApart(Plain):
         return x
 
 
+class ClassTokenKept(Plain):
+    """Attention writes to the other tokens alone, the MLP reads and writes all of them."""
+
+    def run(self, x: Tensor) -> Tensor:
+        for block in self.blocks:
+            first, rest = x[:, :1], x[:, 1:]
+            rest = rest + block.attn(block.n1(rest))  # type: ignore[operator]
+            x = torch.cat([first, rest], 1)
+            x = x + block.mlp(block.n2(x))  # type: ignore[operator]
+        return x
+
+
 class TokenMixer(nn.Module):
     """Weights along the tokens, behind a transposition."""
 
@@ -208,5 +220,5 @@ class ChannelsFirst(Plain):
 
 SPELLINGS: tuple[Callable[[], Any], ...] = (
     ValuePlus, ValueLerp, ValueLearned, ValueGate, PreviousValues, FirstStream, FirstStreamAdded,
-    SplitAndJoined, OneKindRead, JoinedInside, ClassTokenApart, Mixer, ConvMixer, ChannelsFirst,
+    SplitAndJoined, OneKindRead, JoinedInside, ClassTokenApart, ClassTokenKept, Mixer, ConvMixer, ChannelsFirst,
 )  # fmt: skip
