@@ -44,7 +44,7 @@ def attach_single_adds(
 ) -> list[DetectedAdd]:
     """Attach adds outside of layers to the stack of their chain (`chains`: that of each stack).
 
-    An add of another chain is of the last stack whose last value it reads, or of the first one that
+    An add of another chain is of the last stack whose stream it reads, or of the first one that
     begins with it, where it has the same width. Returns the adds that are of no stack.
     """
     rest = []
@@ -53,7 +53,7 @@ def attach_single_adds(
         same = [s for s, c in zip(stacks, chains, strict=True) if c == each.chain]
         begun = [s for s in same if s.adds[0].add.index < add.index]
         near = [s for s in stacks if s.chain.width == stream_width(add)]
-        read = [s for s in near if trace_dependency(add.node, s.adds[-1].add.node)[0]]
+        read = [s for s in near if trace_dependency(add.node, s.adds[0].add.node)[0]]
         fed = [s for s in near if trace_dependency(s.chain.links[0].source, add.node)[0]]
         stack = next(iter([*begun[-1:], *same[:1], *read[-1:], *fed[:1]]), None)
         if stack is None:

@@ -20,6 +20,7 @@ from normdiag.structure.dataflow import (
     nodes_between,
     step_back,
     trace_dependency,
+    trace_origin,
 )
 from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.mixed_operands import find_mixed_operands
@@ -238,10 +239,20 @@ class StreamFinder:
         return inside
 
     def _find_enclosing_adds(self) -> dict[DetectedAdd, DetectedAdd | None]:
-        """The innermost add on whose branch each add lies."""
+        """The innermost add on whose branch each add lies.
+
+        A sum beside the stream that adds the same branches holds none of the stream's adds.
+        """
         inner: dict[DetectedAdd, DetectedAdd | None] = {}
+        written = {a: {trace_origin(b).node for b in a.branches} for a in self.adds}
         for add in self.adds:
-            holders = [h for h in self.adds if h is not add and add.node in self.regions[h]]
+            holders = [
+                h
+                for h in self.adds
+                if h is not add
+                and add.node in self.regions[h]
+                and written[add].isdisjoint(written[h])
+            ]
             inner[add] = min(holders, key=lambda h: len(self.regions[h])) if holders else None
         return inner
 
