@@ -95,6 +95,22 @@ class FourLists(PostNet):
         return x
 
 
+class TwoSums(Net):
+    """Every branch is added to a raw sum as well, whose norm is added at the end."""
+
+    def make(self) -> None:
+        self.blocks = nn.ModuleList(PostPlain.Layer() for _ in range(DEPTH))
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = r = self.tok(ids)
+        for block in self.blocks:
+            y = block.attn(x)  # type: ignore[operator]
+            r, x = r + y, block.n1(x + y)  # type: ignore[operator]
+            y = block.mlp(x)  # type: ignore[operator]
+            r, x = r + y, block.n2(x + y)  # type: ignore[operator]
+        return self.head(x + self.final(r))
+
+
 POST: dict[Callable[[], Any], str] = {
     PostPlain: "blocks", PostByForward: "blocks", PostTriples: "blocks", PostPairs: "blocks",
     NormsApart: "functions", FourLists: "attentions",

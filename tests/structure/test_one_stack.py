@@ -128,3 +128,13 @@ def test_a_single_add_is_named_and_of_no_layer(build: Build) -> None:
     assert single.id not in {a.id for a in report.architecture.residual_adds}
     assert stack.final_norm == "final"
     assert_sound(report)
+
+
+def test_a_sum_beside_the_stream_parts_no_stack() -> None:
+    report = inspect_model(post_spellings.TwoSums)
+    (stack,) = report.architecture.stacks
+    assert (stack.id, stack.layers, stack.placement) == ("blocks", DEPTH, "post")
+    assert {a.placement for a in report.architecture.residual_adds} == {"post"}
+    assert len(report.architecture.residual_adds) == 2 * DEPTH
+    assert [s.module for s in stack.single_adds] == [""]
+    assert not [f.message for f in report.findings if f.severity != "info"]
