@@ -8,7 +8,7 @@ something in it runs again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from normdiag.graph import Frame, Node
@@ -62,10 +62,43 @@ class BranchPlaces:
     """Names of the parameters."""
 
 
-def find_branch_places(add: DetectedAdd, region: set[Node]) -> BranchPlaces:
-    """Return the places of one branch, at least those in which the add ran."""
-    names = frozenset(name for node in region for name in _weight_names(node))
-    return BranchPlaces(tuple(_shared_places(add, region)), names)
+class PlaceFinder:
+    """Finds the places of the branches of one forward."""
+
+    def __init__(self) -> None:
+        self._calls: dict[Frame, list[Place]] = {}
+
+    def find_places(self, add: DetectedAdd, region: set[Node]) -> BranchPlaces:
+        """Return the places of one branch, at least those in which the add ran."""
+        weights = {(n.frame, name) for n in region for name in _weight_names(n)}
+        reached = weights or {(n.frame, "") for n in region if is_contraction(n)}
+        own = self._around(add.node.frame)
+        shared: list[Place] | None = None
+        for frame, name in reached:
+            places = self._around(frame)
+            if name:
+                places = [*places, *((path, None) for path in paths_between(frame.path, name))]
+            shared = places if shared is None else _shared_start(shared, places)
+        if shared is None or own[: len(shared)] == shared:
+            shared = own
+        return BranchPlaces(tuple(shared), frozenset(name for _, name in weights))
+
+    def _around(self, frame: Frame) -> list[Place]:
+        """The calls around a node, with the containers between them."""
+        places = self._calls.get(frame)
+        if places is None:
+            outer = [] if frame.parent is None else self._around(frame.parent)
+            caller = "" if frame.parent is None else frame.parent.path
+            between = [(path, None) for path in paths_between(caller, frame.path)]
+            places = self._calls[frame] = [*outer, *between, (frame.path, frame)]
+        return places
+
+
+def _shared_start(a: list[Place], b: list[Place]) -> list[Place]:
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same]:
+        same += 1
+    return a[:same]
 
 
 def find_branch_scopes(branches: Iterable[BranchPlaces]) -> list[ScopeChain]:
@@ -82,41 +115,12 @@ def frame_scopes(frame: Frame) -> ScopeChain:
     return chain
 
 
-def _shared_places(add: DetectedAdd, region: set[Node]) -> list[Place]:
-    """The places that all weights of a branch share; at least those in which the add ran."""
-    own = list(_node_places(add.node, ""))
-    chains = [
-        list(_node_places(node, name)) for node in region for name in _weight_names(node)
-    ] or [list(_node_places(n, "")) for n in region if is_contraction(n)]
-    if not chains:
-        return own
-    shared = chains[0]
-    for chain in chains[1:]:
-        same = 0
-        while same < min(len(shared), len(chain)) and shared[same] == chain[same]:
-            same += 1
-        shared = shared[:same]
-    return own if own[: len(shared)] == shared else shared
-
-
 def _weight_names(node: Node) -> list[str]:
     """Names of the parameters that a contraction reads, through views and casts."""
     if not is_contraction(node):
         return []
     weights = [skip_views(p) for p in node.parents if not p.is_data and len(p.shape) > 1]
     return [w.name or "" for w in weights if w.op == "parameter"]
-
-
-def _node_places(node: Node, weight: str) -> Iterator[Place]:
-    """The calls around a node, with the containers between them and around its weight."""
-    outer = ""
-    frame = node.frame
-    for frame in node.frame.enclosing_frames():
-        yield from ((path, None) for path in paths_between(outer, frame.path))
-        yield frame.path, frame
-        outer = frame.path
-    if weight:
-        yield from ((path, None) for path in paths_between(outer, weight))
 
 
 class _ScopeVisits:

@@ -49,6 +49,9 @@ def follow_place(node: Node, source: Node, place: FeaturePlace) -> FeaturePlace 
     """Return the place of the features in `node`, computed from `source` without weights."""
     if node.op in _RESHAPING and prod(node.shape) == prod(source.shape):
         return place
+    is_moved = node.op in _SWAPS or node.op in ("permute", "t")
+    if node.shape == source.shape and not is_moved:
+        return place
     axis = find_axis(source.shape, place)
     if axis is None:
         return None

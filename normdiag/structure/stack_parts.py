@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
-from normdiag.structure.branch_scopes import find_branch_places
+from normdiag.structure.branch_scopes import PlaceFinder
 from normdiag.structure.final_norms import find_norms_between_layers, has_norms_behind_layers
 from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.module_lists import group_by_module_list
@@ -39,7 +39,8 @@ class ChainSplitter:
 
     def __init__(self, finder: StreamFinder) -> None:
         self._finder = finder
-        self._places = {a: find_branch_places(a, finder.regions[a]) for a in finder.adds}
+        places = PlaceFinder()
+        self._places = {a: places.find_places(a, finder.regions[a]) for a in finder.adds}
         self._mixing = {a for a in finder.adds if branch_mixes_tokens(a, finder.regions[a])}
         self.lone_adds: list[LoneAdd] = []
         """Adds outside of all layers, so far."""

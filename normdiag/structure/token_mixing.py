@@ -7,7 +7,7 @@ followed from the branch's input (`feature_place`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from math import prod
 
 from normdiag.graph import Node
@@ -22,17 +22,19 @@ from normdiag.structure.feature_place import FeaturePlace, axis_place, follow_pl
 from normdiag.structure.residual_adds import DetectedAdd
 
 
-def branch_mixes_tokens(add: DetectedAdd, region: Iterable[Node]) -> bool:
+def branch_mixes_tokens(add: DetectedAdd, region: Collection[Node]) -> bool:
     """Whether the branch's value at one token can depend on another token."""
-    nodes = sorted(region, key=lambda n: n.index)
-    if any(map(mixes_tokens, nodes)):
-        return True
+    return any(map(mixes_tokens, region)) or _contracts_tokens(add, region)
+
+
+def _contracts_tokens(add: DetectedAdd, region: Collection[Node]) -> bool:
+    """Whether weights lie along an axis that does not hold the features."""
     places: dict[Node, FeaturePlace] = {}
     root = axis_place(add.node.shape, stream_axis(add))
     if root is None or prod(add.root.shape) != prod(add.node.shape):
         return False
     places[add.root] = root
-    for node in nodes:
+    for node in sorted(region, key=lambda n: n.index):
         source = next((p for p in node.parents if p in places), None)
         if source is None:
             continue

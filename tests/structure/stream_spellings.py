@@ -220,5 +220,6 @@ class ChannelsFirst(Plain):
 
 SPELLINGS: tuple[Callable[[], Any], ...] = (
     ValuePlus, ValueLerp, ValueLearned, ValueGate, PreviousValues, FirstStream, FirstStreamAdded,
-    SplitAndJoined, OneKindRead, JoinedInside, ClassTokenApart, ClassTokenKept, Mixer, ConvMixer, ChannelsFirst,
+    SplitAndJoined, OneKindRead, JoinedInside, ClassTokenApart, ClassTokenKept, Mixer, ConvMixer,
+    ChannelsFirst,
 )  # fmt: skip
