@@ -20,6 +20,8 @@ Placement = Literal[
     "other",
 ]
 NormKind = Literal["layernorm", "rmsnorm", "groupnorm", "batchnorm", "l2norm", "dyt", "other"]
+AddPlace = Literal["before", "between", "behind"]
+"""The place of an add outside the layers: ahead of all, between two, or behind the last."""
 NormRole = Literal[
     "embedding",
     "final",
@@ -157,6 +159,21 @@ class ResidualAdd:
     """Stored tensors that multiply the branch somewhere, apart from the gains of its norms."""
 
 
+@record
+class SingleAdd:
+    """A residual add on a stream outside its layers, such as a convolutional position encoding.
+
+    It is named and not measured.
+    """
+
+    id: str
+    module: str
+    line: str | None
+    place: AddPlace
+    layer: int | None = None
+    """The last layer before it; null ahead of all."""
+
+
 def title_stack(id: str) -> str:
     """Return the id; that of a stack at the root of the module tree is empty."""
     return id or "the model (root)"
@@ -184,6 +201,8 @@ class Stack:
     """The reader of the stream's last value; null where unknown."""
     note: str | None = None
     """For `hybrid` and `other`: a description of the structure."""
+    single_adds: tuple[SingleAdd, ...] = ()
+    """The adds on the stream that belong to no layer, in the order of the forward."""
 
     @property
     def title(self) -> str:

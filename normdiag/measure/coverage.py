@@ -39,7 +39,7 @@ def _unexplained_adds(forward: ForwardStructure) -> Iterator[UnexplainedAdd]:
             "both operands are activations of stream width and neither is computed from the other",
         )
     for add in forward.reader.outside_adds:
-        yield _describe_addition(add.node, "a residual add outside every row of repeated layers")
+        yield _describe_addition(add.node, "a residual add outside every stack")
 
 
 def _describe_addition(node: Node, why: str) -> UnexplainedAdd:

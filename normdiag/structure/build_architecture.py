@@ -15,6 +15,7 @@ from normdiag.evidence.architecture import (
     ResidualAdd,
     Scale,
     ScaleKind,
+    SingleAdd,
     Stack,
 )
 from normdiag.evidence.epsilon_forms import EpsForm
@@ -86,7 +87,9 @@ def build_architecture(
         rows = _describe_adds(name, stack, ids, adds, learned)
         described_adds += rows
         described = _describe_stack(name, stack, rows, ids, attachments)
-        described_stacks.append(replace(described, read_by=readers.classify_reader(stack, number)))
+        read_by = readers.classify_reader(stack, number)
+        single = _describe_single_adds(stack, adds)
+        described_stacks.append(replace(described, read_by=read_by, single_adds=single))
     order = {a: f.add.index for s in stacks for f in s.adds for a in (adds[f.add],)}
     described_adds.sort(key=lambda a: order[a.id])
     architecture = Architecture(
@@ -94,7 +97,24 @@ def build_architecture(
         norms=tuple(_describe_norm(n, ids, graph, names, attachments[n], learned) for n in norms),
         residual_adds=tuple(described_adds),
     )
-    return SiteMap(architecture, ids, adds, dict(zip(names, stacks, strict=True)), attachments)
+    in_layers = {f.add: adds[f.add] for stack in stacks for f in stack.adds}
+    by_name = dict(zip(names, stacks, strict=True))
+    return SiteMap(architecture, ids, in_layers, by_name, attachments)
+
+
+def _describe_single_adds(
+    stack: StackStructure, id_of_add: dict[DetectedAdd, str]
+) -> tuple[SingleAdd, ...]:
+    return tuple(
+        SingleAdd(
+            id=id_of_add[single.facts.add],
+            module=single.path,
+            line=single.facts.add.node.line,
+            place=single.place,
+            layer=single.layer,
+        )
+        for single in sorted(stack.single_adds, key=lambda s: s.facts.add.index)
+    )
 
 
 def _describe_norm(
@@ -141,7 +161,7 @@ def _describe_adds(
     learned: LearnedValueReader,
 ) -> list[ResidualAdd]:
     adds = []
-    for depth, (facts, module) in enumerate(zip(stack.adds, stack.layers.modules, strict=True)):
+    for depth, (facts, path) in enumerate(zip(stack.adds, stack.layers.module_paths, strict=True)):
 
         def ids_of(norms_of_role: tuple[DetectedNorm, ...]) -> tuple[str, ...]:
             return tuple(id_of_norm[n] for n in norms_of_role)
@@ -151,7 +171,7 @@ def _describe_adds(
                 id=id_of_add[facts.add],
                 stack=name,
                 layer=facts.layer,
-                module=module.path,
+                module=path,
                 line=facts.add.node.line,
                 depth=depth,
                 placement=classify_add(facts),

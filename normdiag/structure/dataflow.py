@@ -119,11 +119,20 @@ def _is_mask(scale: Node, value: Node) -> bool:
 
 def _step_past_appended_tokens(node: Node) -> tuple[Node, ScaleFactor | None] | None:
     """Step past learned tokens that are concatenated to tokens computed from the inputs."""
-    data = [p for p in node.parents if p.origins]
-    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
-    if len(data) != 1 or dim in (-1, len(node.shape) - 1):
+    data = joined_tokens(node)
+    if len(data) != 1:
         return None
     return data[0], None
+
+
+def joined_tokens(node: Node) -> list[Node]:
+    """The operands computed from the inputs that a concatenation of tokens joins, if it is one."""
+    if node.op != "cat":
+        return []
+    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+    if dim in (-1, len(node.shape) - 1):
+        return []
+    return [p for p in node.parents if p.origins]
 
 
 def trace_origin(node: Node) -> TracedOrigin:

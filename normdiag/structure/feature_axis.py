@@ -2,49 +2,114 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from normdiag.graph import Node
-from normdiag.structure.algebraic_forms import NormForm
+from normdiag.structure.algebraic_forms import DetectedNorm, NormForm
 from normdiag.structure.aten_operations import CONVOLUTIONS
 from normdiag.structure.dataflow import step_back
+from normdiag.structure.feature_place import FeaturePlace, axis_place, find_axis, follow_place
+from normdiag.structure.residual_adds import DetectedAdd
+
+
+def stream_axis(add: DetectedAdd) -> int:
+    """Return the axis of the sum, from the end, that holds the features of the stream.
+
+    The norm that reads the stream on the first branch, or wrote it, says so; weights can lie along
+    the tokens. Without one it is the axis that the last branch's last contraction writes.
+    """
+    norm, path = _find_input_norm(add.branches[0], add.root)
+    axis: int | None = None
+    if norm is not None:
+        axis = _invert_views(path, add.root, axis_place(norm.source.shape, _normed_axis(norm)))
+    elif isinstance(add.root.form, NormForm):
+        axis = _normed_axis(add.root.form.norm)
+    if axis is not None:
+        place = axis_place(add.root.shape, axis)
+        axis = _follow_views(add.root, _path_back(add.skip, add.root), place)
+        if axis is not None:
+            return axis
+    return feature_axis(add.branches[-1])
 
 
 def feature_axis(branch: Node) -> int:
     """Return the axis, from the end, that the branch's last contraction writes features to.
 
-    A convolution writes to axis 1, everything else to the last axis; permutations between it and
-    the add are applied.
+    A convolution writes to axis 1, everything else to the last axis, and a norm says which it
+    reads; the views between it and the add are followed.
     """
     node = branch
-    permutations: list[Node] = []
-    while True:
-        if isinstance(node.form, NormForm) and node.form.norm.node is node:
-            axes = node.form.norm.axes
-            rank = len(node.shape)
-            if node.form.norm.kind in ("batchnorm", "groupnorm"):
-                return _permuted_axis(1 - rank, permutations)
-            return _permuted_axis(axes[0], permutations)
+    path: list[Node] = []
+    while not _is_norm(node):
         step = step_back(node)
         if step is None:
             break
-        if node.op in ("permute", "transpose", "movedim", "swapaxes"):
-            permutations.append(node)
-        elif len(node.shape) != len(step[0].shape):
-            return -1
+        path.append(node)
         node = step[0]
-    if node.op in CONVOLUTIONS and node.shape:
-        return _permuted_axis(1 - len(node.shape), permutations)
-    return _permuted_axis(-1, permutations)
+    axis = _follow_views(node, path, axis_place(node.shape, _written_axis(node)))
+    return -1 if axis is None else axis
 
 
-def _permuted_axis(axis: int, permutations: list[Node]) -> int:
-    for node in reversed(permutations):
-        rank = len(node.shape)
-        at = axis + rank
-        if node.op == "permute":
-            order = [d % rank for d in node.args[1]]
-            at = order.index(at)
-        elif node.op in ("transpose", "swapaxes"):
-            a, b = (d % rank for d in node.args[1:3])
-            at = b if at == a else a if at == b else at
-        axis = at - rank
-    return axis
+def _find_input_norm(branch: Node, root: Node) -> tuple[DetectedNorm | None, list[Node]]:
+    """The norm of the stream on the way of first operands, with the views ahead of it."""
+    node = branch
+    norm: DetectedNorm | None = None
+    path: list[Node] = []
+    while node is not root and node.index > root.index:
+        if isinstance(node.form, NormForm):
+            norm, path = node.form.norm, []
+            node = norm.source
+            continue
+        step = step_back(node)
+        if step is not None:
+            path.append(node)
+            node = step[0]
+            continue
+        following = next((p for p in node.parents if p.origins and p.is_floating), None)
+        if following is None:
+            break
+        norm, path, node = None, [], following
+    return (norm, path) if node is root and norm is not None else (None, [])
+
+
+def _path_back(node: Node, root: Node) -> list[Node]:
+    path = []
+    while node is not root and (step := step_back(node)) is not None:
+        path.append(node)
+        node = step[0]
+    return path
+
+
+def _invert_views(path: Sequence[Node], root: Node, place: FeaturePlace | None) -> int | None:
+    """The axis of the root that the views on the path (last first) carry to a place."""
+    for axis in range(len(root.shape)):
+        at, node = axis_place(root.shape, axis), root
+        for after in reversed(path):
+            at = None if at is None else follow_place(after, node, at)
+            node = after
+        if at is not None and at == place:
+            return axis
+    return None
+
+
+def _follow_views(node: Node, path: Sequence[Node], place: FeaturePlace | None) -> int | None:
+    """The axis, from the end, to which the views on the path (last first) carry a place."""
+    for after in reversed(path):
+        place = None if place is None else follow_place(after, node, place)
+        node = after
+    axis = None if place is None else find_axis(node.shape, place)
+    return None if axis is None else axis - len(node.shape)
+
+
+def _is_norm(node: Node) -> bool:
+    return isinstance(node.form, NormForm) and node.form.norm.node is node
+
+
+def _written_axis(node: Node) -> int:
+    if isinstance(node.form, NormForm) and _is_norm(node):
+        return _normed_axis(node.form.norm)
+    return 1 if node.op in CONVOLUTIONS else -1
+
+
+def _normed_axis(norm: DetectedNorm) -> int:
+    return 1 if norm.kind in ("batchnorm", "groupnorm") else norm.axes[0]

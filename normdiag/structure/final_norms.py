@@ -6,7 +6,8 @@ from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm, reduced_axes
 from normdiag.structure.aten_operations import is_contraction
 from normdiag.structure.dataflow import trace_origin
-from normdiag.structure.repeated_layers import LayerAssignment
+from normdiag.structure.layer_assignment import LayerAssignment
+from normdiag.structure.module_tree import parent_path
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 
 
@@ -17,7 +18,8 @@ def find_final_norms(
     at = chain.adds[-1].node
     inside: list[DetectedNorm] = []
     outside: list[DetectedNorm] = []
-    lines = {n.node.line for link in chain.links[1:] for n in link.norms}
+    usual = {_norm_place(n) for link in chain.links[1:] for n in link.norms}
+    are_behind_layers = not layers.has_scopes or has_norms_behind_layers(chain, layers)
     on_branches = {n for a in finder.stack_adds for n in finder.regions[a]}
     while True:
         nexts = [
@@ -31,12 +33,37 @@ def find_final_norms(
             return tuple(inside), tuple(outside)
         norm = nexts[0]
         within = layers.find_layer(norm.node) is not None
-        if layers.frames[0] is None:  # no modules: the same line of code is the same norm
-            within = norm.node.line in lines
+        if are_behind_layers:  # of the parent: the same list and line of code is the same norm
+            within = within or _norm_place(norm) in usual
         if within and outside:
             return tuple(inside), tuple(outside)
         (inside if within else outside).append(norm)
         at = norm.output or norm.node
+
+
+def has_norms_behind_layers(chain: StreamChain, layers: LayerAssignment) -> bool:
+    """Whether the norms on the stream behind most layers are no part of any layer."""
+    starts = layers.find_starts()
+    outside = [i for i in starts if chain.links[i].norms and not _norms_of_layers(chain, layers, i)]
+    return 2 * len(outside) > len(starts)
+
+
+def find_norms_between_layers(chain: StreamChain, layers: LayerAssignment) -> list[int]:
+    """Return the first adds of layers whose skip passes a norm of no layer."""
+    return [
+        i
+        for i in layers.find_starts()
+        if len(_norms_of_layers(chain, layers, i)) < len(chain.links[i].norms)
+    ]
+
+
+def _norms_of_layers(chain: StreamChain, layers: LayerAssignment, link: int) -> list[DetectedNorm]:
+    return [n for n in chain.links[link].norms if layers.find_layer(n.node) is not None]
+
+
+def _norm_place(norm: DetectedNorm) -> tuple[str, str | None]:
+    """The list in which the norm stands, and its line of code."""
+    return parent_path(norm.node.frame.path), norm.node.line
 
 
 def _find_norm_of_mixture(

@@ -36,6 +36,9 @@ def assign_norm_roles(
             for facts in stack.adds:
                 for norm in pick(facts):
                     attachments.setdefault(norm, NormAttachment(role, i, facts.layer))
+            for single in stack.single_adds:
+                for norm in pick(single.facts):
+                    attachments.setdefault(norm, NormAttachment(role, i))
     _assign_upstream_norms(stacks, norms, attachments)
     return {n: attachments.get(n, NormAttachment("unattached")) for n in norms}
 

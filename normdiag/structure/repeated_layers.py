@@ -1,140 +1,259 @@
 """Assignment of residual adds to the runs of a repeated layer.
 
-The repeated layer is the outermost module that separates the adds of a chain, unless it contains
-a list of modules that do the same (a stage of blocks). Where no module separates the adds, a
-repeated source line does.
+A layer is the shortest run of adds after which the sequence of branch kinds (mixes tokens, or does
+not) starts anew. Modules, or containers of modules, that group the adds in whole such runs are the
+layers and name them: the outermost that separate the adds, unless they contain lists of modules
+that do the same (stages of blocks). Where they hold one add each, whole runs of them are the
+layers; where none separates the adds, the kinds alone decide, or a repeated source line.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 
-from normdiag.graph import Frame, Node
-from normdiag.structure.aten_operations import is_contraction, mixes_tokens
+from normdiag.graph import Frame
+from normdiag.structure.branch_scopes import (
+    BranchPlaces,
+    Scope,
+    ScopeChain,
+    find_branch_scopes,
+    frame_scopes,
+)
+from normdiag.structure.layer_assignment import LayerAssignment, LayerRun
+from normdiag.structure.module_lists import is_list_item
+from normdiag.structure.module_tree import parent_path
 from normdiag.structure.residual_adds import DetectedAdd
 
-Signature = tuple[str | None, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class LayerAssignment:
-    """The repeated layers of one stack."""
-
-    id: str
-    layer_of_add: tuple[int, ...]
-    """The layer run of each add."""
-    modules: tuple[Frame, ...]
-    """The module whose path names each add."""
-    frames: tuple[Frame | None, ...]
-    """The call frame of each layer run; None where layers are not modules."""
-
-    @property
-    def count(self) -> int:
-        return max(self.layer_of_add) + 1
-
-    def find_layer(self, node: Node) -> int | None:
-        """Return the layer run that computed `node`, if any."""
-        chain = node.frame.enclosing_frames()
-        for i, frame in enumerate(self.frames):
-            if frame is not None and frame in chain:
-                return i
-        return None
-
-
-def group_by_module_list(adds: Sequence[DetectedAdd]) -> dict[str | None, list[DetectedAdd]]:
-    """Group the adds of one chain by the module list that they run in; None: in no list.
-
-    A list is a set of module calls with one parent path: the items of a ModuleList, or one module
-    called repeatedly.
-    """
-    chains = {a: a.node.frame.enclosing_frames() for a in adds}
-    siblings: dict[str, set[Frame]] = {}
-    for chain in chains.values():
-        for frame in _submodule_frames(chain):
-            siblings.setdefault(_parent_path(frame), set()).add(frame)
-    has_items = any(_is_list_item(f) for chain in chains.values() for f in chain)
-    rows: dict[str | None, list[DetectedAdd]] = {}
-    for add, chain in chains.items():
-        if has_items:
-            candidates = [f for f in _submodule_frames(chain) if _is_list_item(f)]
-        else:
-            candidates = [f for f in _submodule_frames(chain) if len(siblings[_parent_path(f)]) > 1]
-            candidates.sort(key=lambda f: -len(siblings[_parent_path(f)]))
-        row = _parent_path(candidates[0]) if candidates else None
-        rows.setdefault(row, []).append(add)
-    return rows
-
-
-def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:
-    """Frames of modules below the model itself."""
-    return [f for f in chain if f.path]
-
-
-def _parent_path(frame: Frame) -> str:
-    return frame.path.rpartition(".")[0]
-
-
-def _is_list_item(frame: Frame) -> bool:
-    """Whether the module is an item of a list: its parent path differs from its caller."""
-    return (
-        frame.parent is not None
-        and bool(_parent_path(frame))
-        and frame.parent.path != _parent_path(frame)
-    )
+Kind = tuple[str | None, bool]
+"""The source line of an add, and whether its branch mixes tokens."""
 
 
 def assign_layers(
-    adds: Sequence[DetectedAdd], regions: dict[DetectedAdd, set[Node]]
+    adds: Sequence[DetectedAdd],
+    branches: Mapping[DetectedAdd, BranchPlaces],
+    mixing: Collection[DetectedAdd],
+) -> tuple[LayerAssignment, list[DetectedAdd]]:
+    """Assign layer runs to the adds of one chain; `mixing`: those whose branch mixes tokens.
+
+    Returns the assignment of the adds inside layers, and the adds outside of them.
+    """
+    chains = find_branch_scopes(branches[a] for a in adds)
+    single = _find_single_adds(chains, [a in mixing for a in adds])
+    kept = [i for i in range(len(adds)) if i not in single]
+    inside = [adds[i] for i in kept]
+    chains = [chains[i] for i in kept]
+    runs = _find_runs(inside, chains, [a in mixing for a in inside])
+    in_runs = {i for run in runs for i in run.adds}
+    spare = [a for i, a in enumerate(inside) if i not in in_runs]
+    if spare:
+        inside = [a for a in inside if a not in spare]
+        chains = [c for i, c in enumerate(chains) if i in in_runs]
+        runs = _find_runs(inside, chains, [a in mixing for a in inside])
+    outside = [a for a in adds if a not in inside]
+    return _describe_layers(inside, chains, runs), outside
+
+
+def _find_single_adds(chains: Sequence[ScopeChain], mixes: Sequence[bool]) -> set[int]:
+    """Adds of modules that stand beside the one list in which all others ran."""
+    depth = _shared_depth(chains)
+    if any(len(c) <= depth for c in chains):
+        return set()
+    counts = Counter(c[depth].path for c in chains)
+    path, most = counts.most_common(1)[0]
+    single = {i for i, c in enumerate(chains) if c[depth].path != path}
+    items: dict[Scope, list[bool]] = {}
+    for chain, kind in zip(chains, mixes, strict=True):
+        if chain[depth].path == path and len(chain) > depth + 1:
+            items.setdefault(chain[depth + 1], []).append(kind)
+    is_list = len(items) > 1 and len({tuple(k) for k in items.values()}) == 1
+    are_single = most > 1 and all(n == 1 for p, n in counts.items() if p != path)
+    are_apart = all(chains[i][depth].is_part_of_module for i in single)
+    return single if is_list and are_single and are_apart else set()
+
+
+def _describe_layers(
+    adds: Sequence[DetectedAdd], chains: Sequence[ScopeChain], runs: Sequence[LayerRun]
 ) -> LayerAssignment:
-    """Assign layer runs to the adds of one chain."""
-    chains = [a.node.frame.enclosing_frames() for a in adds]
-    depth = _shared_frame_depth(chains)
-    lines = {a.node.line for a in adds}
-    is_loop = len({c[-1] for c in chains}) == 1 and len(lines) < len(adds)
-    if is_loop or any(len(c) <= depth for c in chains):
-        return _assign_layers_by_line(adds, regions)
-    signatures = [(a.node.line, any(map(mixes_tokens, regions[a]))) for a in adds]
-    depth = _descend_into_stages(chains, depth, signatures)
-    frames: list[Frame] = []
-    of_add: list[int] = []
-    for chain in chains:
-        frame = chain[depth]
-        if not frames or frames[-1] is not frame:
-            frames.append(frame)
-        of_add.append(len(frames) - 1)
-    modules = tuple(c[-1] for c in chains)
+    paths = []
+    for run in runs:
+        for i in run.adds:
+            own = adds[i].node.frame
+            is_inside = any(s.frame in own.enclosing_frames() for s in run.scopes)
+            scope = next((s for s in run.scopes if s in chains[i]), chains[i][-1])
+            paths.append(own.path if is_inside else scope.path)
+    if runs[0].scopes:
+        named = [scope.path for run in runs for scope in run.scopes]
+    else:
+        first = adds[runs[0].adds[0]].node.line
+        named = [chains[i][-1].path for r in runs for i in r.adds if adds[i].node.line == first]
     return LayerAssignment(
-        common_module_path([f.path for f in frames]), tuple(of_add), modules, tuple(frames)
+        id=common_module_path(named),
+        runs=tuple(runs),
+        layer_of_add=tuple(n for n, run in enumerate(runs) for _ in run.adds),
+        module_paths=tuple(paths),
+        starts=tuple(adds[run.adds[0]].root.index for run in runs),
     )
 
 
-def _shared_frame_depth(chains: Sequence[tuple[Frame, ...]]) -> int:
-    """Number of outer frames that all adds share; the layer of a single add is its innermost."""
-    if len({c[-1] for c in chains}) == 1:
-        return len(chains[0]) - 1 if len(chains[0]) > 1 else 1
+def _find_runs(
+    adds: Sequence[DetectedAdd], chains: Sequence[ScopeChain], mixes: Sequence[bool]
+) -> list[LayerRun]:
+    frames = {a.node.frame for a in adds}
+    if len(frames) == 1 and len({a.node.line for a in adds}) == len(adds):
+        frame = frames.pop()
+        if is_list_item(frame) or find_period(mixes) is None:  # one run of one module
+            return [LayerRun(tuple(range(len(adds))), _find_whole_scope(frame, chains))]
+    depth = _shared_depth(chains)
+    if any(len(c) <= depth for c in chains):
+        return _find_runs_by_kind(mixes) or _find_runs_by_line(adds)
+    # the innermost scope in which every add itself runs, not its branch alone
+    around = min(
+        max(i for i, scope in enumerate(chain) if scope.frame in add.node.frame.enclosing_frames())
+        for chain, add in zip(chains, adds, strict=True)
+    )
+    kinds = [(a.node.line, m) for a, m in zip(adds, mixes, strict=True)]
+    depth = _choose_depth(chains, depth, kinds, around)
+    runs: list[LayerRun] = []
+    for i, chain in enumerate(chains):
+        scope = chain[depth]
+        if runs and runs[-1].scopes[0] is scope:
+            runs[-1] = LayerRun((*runs[-1].adds, i), (scope,))
+        else:
+            runs.append(LayerRun((i,), (scope,)))
+    holder = _find_holder(runs)
+    if holder is not None and len(set(kinds)) > 1:
+        return [LayerRun(tuple(range(len(adds))), (holder,))]
+    return runs if depth <= around else _join_single_adds(runs, mixes)
+
+
+def _find_holder(runs: Sequence[LayerRun]) -> Scope | None:
+    """The item of a list that holds all runs, where each is a part of one add."""
+    holder = runs[0].scopes[0].parent
+    if any(len(run.adds) > 1 or run.scopes[0].parent is not holder for run in runs):
+        return None
+    return holder if holder is not None and holder.is_item else None
+
+
+def _find_whole_scope(frame: Frame, chains: Sequence[ScopeChain]) -> tuple[Scope, ...]:
+    """The module of a single layer, or the container in it that holds all its branches."""
+    inner = chains[0][_shared_depth(chains) - 1] if len(chains) > 1 else None
+    if inner is not None and inner.frame is None:
+        return (inner,)
+    return frame_scopes(frame)[-1:] if frame.path else ()
+
+
+def _choose_depth(
+    chains: Sequence[ScopeChain], outermost: int, kinds: Sequence[Kind], around: int
+) -> int:
+    """The depth at which scopes are layers: below stages, but not below a module that is one."""
+    depth = _descend_into_stages(chains, outermost, kinds, around)
+    while depth > outermost and all(c[depth].frame is None for c in chains):
+        if _count_scopes(chains, depth) != _count_scopes(chains, depth - 1):
+            break
+        depth -= 1
+    return depth
+
+
+def _count_scopes(chains: Sequence[ScopeChain], depth: int) -> int:
+    return len({c[depth] for c in chains})
+
+
+def _shared_depth(chains: Sequence[ScopeChain]) -> int:
+    """How many outer scopes all chains share."""
     depth = 0
-    while all(len(c) > depth for c in chains) and len({c[depth] for c in chains}) == 1:
+    while all(len(c) > depth for c in chains) and _count_scopes(chains, depth) == 1:
         depth += 1
     return depth
+
+
+def _join_single_adds(runs: list[LayerRun], mixes: Sequence[bool]) -> list[LayerRun]:
+    """Join containers of one add each to whole runs of branch kinds, where these repeat."""
+    if any(len(run.adds) > 1 for run in runs):
+        return runs
+    period = len(runs) if sorted(mixes) == [False, True] else find_period(mixes)
+    if period is None or period == 1:
+        return runs
+    spare = len(runs) % period
+    start = spare if spare and not mixes[0] else 0
+    joined = []
+    for at in range(start, len(runs) - period + 1, period):
+        parts = runs[at : at + period]
+        scopes = tuple(scope for part in parts for scope in part.scopes)
+        are_of_one_list = len({parent_path(s.path) for s in scopes}) == 1
+        joined.append(
+            LayerRun(
+                tuple(i for part in parts for i in part.adds), scopes if are_of_one_list else ()
+            )
+        )
+    return joined
+
+
+def find_period(kinds: Sequence[bool]) -> int | None:
+    """The shortest period with which the kinds repeat at least once as a whole, if any."""
+    for period in range(1, len(kinds) // 2 + 1):
+        if all(a == b for a, b in zip(kinds, kinds[period:], strict=False)):
+            return period
+    return None
+
+
+def _find_runs_by_kind(mixes: Sequence[bool]) -> list[LayerRun]:
+    """Runs of adds that no module separates, where their kinds repeat."""
+    period = find_period(mixes)
+    if period is None or len(mixes) % period:
+        return []
+    return [LayerRun(tuple(range(at, at + period))) for at in range(0, len(mixes), period)]
+
+
+def _find_runs_by_line(adds: Sequence[DetectedAdd]) -> list[LayerRun]:
+    """Runs of adds that no module separates: each repetition of a source line begins a new one."""
+    runs_of_line: Counter[str | None] = Counter()
+    runs: list[tuple[int, ...]] = []
+    layer = 0
+    for i, add in enumerate(adds):
+        layer = max(layer, runs_of_line[add.node.line])
+        runs_of_line[add.node.line] += 1
+        if layer == len(runs):
+            runs.append(())
+        runs[layer] += (i,)
+    return [LayerRun(run) for run in runs]
 
 
 def _descend_into_stages(
-    chains: Sequence[tuple[Frame, ...]], depth: int, signatures: Sequence[Signature]
+    chains: Sequence[ScopeChain], depth: int, kinds: Sequence[Kind], around: int
 ) -> int:
-    """Increase `depth` while every module there contains a list of modules that do the same."""
+    """Increase `depth` while every scope there contains a list of scopes that do the same.
+
+    Below `around`, scopes that separate nothing hold branches alone.
+    """
     while all(len(c) > depth + 1 for c in chains):
-        rows: dict[Frame, dict[Frame, list[Signature]]] = {}
-        for chain, signature in zip(chains, signatures, strict=True):
-            row = rows.setdefault(chain[depth], {})
-            row.setdefault(chain[depth + 1], []).append(signature)
-        kinds = {tuple(s) for row in rows.values() for s in row.values()}
+        rows: dict[Scope, dict[Scope, list[Kind]]] = {}
+        for chain, kind in zip(chains, kinds, strict=True):
+            rows.setdefault(chain[depth], {}).setdefault(chain[depth + 1], []).append(kind)
+        same = {tuple(k) for row in rows.values() for k in row.values()}
         is_wrapped = all(len(row) == 1 for row in rows.values())
-        if len(kinds) > 1 and not is_wrapped:
+        is_list = len({s.path for s in rows}) < len({s.path for row in rows.values() for s in row})
+        if is_wrapped and depth >= around and not is_list:
+            return depth
+        if len(same) > 1 and not is_wrapped and not _hold_several_layers(rows):
             return depth
         depth += 1
     return depth
+
+
+def _hold_several_layers(rows: Mapping[Scope, Mapping[Scope, Sequence[Kind]]]) -> bool:
+    """Whether one list, visited again and again, holds several layers as items of one add each."""
+    if len({scope.path for scope in rows}) > 1:
+        return False
+    for scope, row in rows.items():
+        kinds = [k for item in row.values() for _, k in item]
+        if (
+            scope.frame is not None
+            or len(kinds) != len(row)
+            or find_period(kinds) in (None, len(kinds))
+        ):
+            return False
+    return True
 
 
 def common_module_path(paths: Sequence[str]) -> str:
@@ -150,25 +269,3 @@ def common_module_path(paths: Sequence[str]) -> str:
             break
         common.append(parts[0])
     return ".".join(common)
-
-
-def _assign_layers_by_line(
-    adds: Sequence[DetectedAdd], regions: dict[DetectedAdd, set[Node]]
-) -> LayerAssignment:
-    """Assign layers that are not modules: each repetition of a source line begins a new layer."""
-    runs_of_line: Counter[str | None] = Counter()
-    of_add, layer = [], 0
-    for add in adds:
-        layer = max(layer, runs_of_line[add.node.line])
-        runs_of_line[add.node.line] += 1
-        of_add.append(layer)
-    modules = tuple(_last_contraction_frame(a, regions[a]) for a in adds)
-    first = adds[0].node.line
-    paths = [m.path for a, m in zip(adds, modules, strict=True) if a.node.line == first]
-    return LayerAssignment(common_module_path(paths), tuple(of_add), modules, (None,) * (layer + 1))
-
-
-def _last_contraction_frame(add: DetectedAdd, region: set[Node]) -> Frame:
-    """The module that computed the branch, for an add outside every layer."""
-    contractions = [n for n in region if is_contraction(n)]
-    return max(contractions, key=lambda n: n.index, default=add.node).frame

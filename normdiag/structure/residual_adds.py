@@ -15,6 +15,7 @@ from normdiag.structure.aten_operations import is_score_product
 from normdiag.structure.dataflow import (
     ScaleFactor,
     TracedOrigin,
+    joined_tokens,
     step_back,
     trace_dependency,
     trace_origin,
@@ -101,9 +102,23 @@ class ResidualAddDetector:
         if is_derived:
             return None
         return (
-            self._match_continuation(node, start, branch, i)
+            self._match_joined_tokens(node, skip, branch, i)
+            or self._match_continuation(node, start, branch, i)
             or self._match_delayed_branch(node, skip, branch, i)
             or self._match_mixed_lanes(node, start.node, branch, i)
+        )
+
+    def _match_joined_tokens(
+        self, node: Node, skip: Node, branch: Node, i: int
+    ) -> DetectedAdd | None:
+        """Match a skip operand that joins tokens cut off before the branch read the others."""
+        start = trace_origin(skip)
+        origins = [trace_origin(tokens).node for tokens in joined_tokens(start.node)]
+        root = max(origins, key=lambda n: n.index, default=None)
+        if root is None or not trace_dependency(branch, root)[1]:
+            return None
+        return DetectedAdd(
+            node, skip, [branch], i, root, _branch_sign(node, i), skip_factors=start.factors
         )
 
     def _match_mixed_lanes(

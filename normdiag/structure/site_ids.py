@@ -39,12 +39,15 @@ def _composite_frames(graph: Graph) -> set[Frame]:
 
 
 def add_ids(stacks: list[StackStructure]) -> dict[DetectedAdd, str]:
-    """Return the id "<module>/add#k" of each add, k in the order of the forward."""
+    """Return the id "<module>/add#k" of each add, k in the order of the forward.
+
+    Adds outside of layers are among them.
+    """
     adds = [
-        (facts.add, module.path)
+        (facts.add, path)
         for stack in stacks
-        for facts, module in zip(stack.adds, stack.layers.modules, strict=True)
-    ]
+        for facts, path in zip(stack.adds, stack.layers.module_paths, strict=True)
+    ] + [(single.facts.add, single.path) for stack in stacks for single in stack.single_adds]
     numbered: Counter[str] = Counter()
     ids = {}
     for add, path in sorted(adds, key=lambda pair: pair[0].index):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm, scalar_value
@@ -14,10 +15,13 @@ from normdiag.structure.aten_operations import (
     mixes_tokens,
 )
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_origin
-from normdiag.structure.final_norms import find_final_norms
-from normdiag.structure.repeated_layers import LayerAssignment
+from normdiag.structure.final_norms import find_final_norms, has_norms_behind_layers
+from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
+
+if TYPE_CHECKING:
+    from normdiag.structure.single_adds import SingleAddStructure
 
 
 @dataclass(slots=True)
@@ -53,6 +57,8 @@ class StackStructure:
     final_norms: tuple[DetectedNorm, ...]
     regions: dict[DetectedAdd, set[Node]]
     """The nodes on the branch of each add."""
+    single_adds: list[SingleAddStructure] = field(default_factory=list)
+    """Adds on the stream outside the layers."""
 
 
 def build_stack_structure(
@@ -61,15 +67,16 @@ def build_stack_structure(
     """Collect the structure of every add of one chain."""
     is_next_owner = _assign_link_norms(chain, layers)
     facts = [
-        _build_add_structure(add, layer, finder)
+        build_add_structure(add, layer, finder)
         for add, layer in zip(chain.adds, layers.layer_of_add, strict=True)
     ]
     embedding: tuple[DetectedNorm, ...] = ()
     between_passes: list[DetectedNorm] = []
+    are_apart_rare = layers.has_scopes and not has_norms_behind_layers(chain, layers)
     for i, link in enumerate(chain.links):
         owned_by_next = is_next_owner[i]
         facts[i].skip_factors = _skip_factors(chain.adds[i], finder)
-        if i and layers.frames[0] is not None:
+        if i and are_apart_rare:
             apart = [n for n in link.norms if layers.find_layer(n.node) is None]
             between_passes += apart
             link = replace(link, norms=tuple(n for n in link.norms if n not in apart))
@@ -129,7 +136,8 @@ def _assign_link_norms(chain: StreamChain, layers: LayerAssignment) -> list[bool
     return owners
 
 
-def _build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> AddStructure:
+def build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> AddStructure:
+    """Collect the norms, scales and branches of one add; its stream's norms are left out."""
     region = finder.regions[add]
     outputs: list[DetectedNorm] = []
     factors = _addition_factors(add)

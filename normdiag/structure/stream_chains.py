@@ -7,15 +7,23 @@ that branch: a chain links only adds with the same innermost enclosing add.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
-from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_dependency
-from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.dataflow import (
+    ScaleFactor,
+    joined_tokens,
+    nodes_between,
+    step_back,
+    trace_dependency,
+    trace_origin,
+)
+from normdiag.structure.feature_axis import stream_axis
+from normdiag.structure.mixed_operands import find_mixed_operands
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
 
@@ -30,6 +38,8 @@ class StreamLink:
     factors: tuple[ScaleFactor, ...]
     passed_adds: tuple[DetectedAdd, ...] = ()
     """Adds passed that belong to no stack of this chain, last first."""
+    is_altered: bool = False
+    """Whether anything else was passed: a value added, a gate, tokens cut off or joined again."""
 
 
 @dataclass(slots=True)
@@ -47,7 +57,7 @@ class StreamChain:
 
 def stream_width(add: DetectedAdd) -> int:
     """Number of features of the stream at one add."""
-    return add.node.shape[feature_axis(add.branches[-1])]
+    return add.node.shape[stream_axis(add)]
 
 
 class StreamFinder:
@@ -73,6 +83,7 @@ class StreamFinder:
                 self.by_node[add.node] = add
                 self._join_operands.clear()
         self.regions = {a: self._branch_nodes(a) for a in self.adds}
+        self._drop_mixed_operands()
         self.enclosing_add = self._find_enclosing_adds()
         self.stack_adds: set[DetectedAdd] = set()
         """Adds that belong to a stack."""
@@ -129,18 +140,23 @@ class StreamFinder:
         for add in adds:
             link = self.trace_link(add.skip)
             norms, factors, passed = [*link.norms], [*link.factors], []
+            is_altered = link.is_altered
             while link.source in self.by_node and link.source not in kept_nodes:
                 passed.append(self.by_node[link.source])
                 link = self.trace_link(passed[-1].skip)
                 norms += link.norms
                 factors += link.factors
-            links.append(StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed)))
+                is_altered = is_altered or link.is_altered
+            links.append(
+                StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed), is_altered)
+            )
         return StreamChain(adds, links)
 
     def trace_link(self, node: Node) -> StreamLink:
         """Trace back through copies, scales and norms to an add or to the start of the stream."""
         norms: list[DetectedNorm] = []
         factors: list[ScaleFactor] = []
+        is_altered = False
         while node not in self.by_node:
             norm = self.norm_by_output.get(node) or self.norm_of.get(node)
             if norm is not None:
@@ -152,33 +168,49 @@ class StreamFinder:
                 continue
             step = step_back(node) or _step_past_gate(node)
             if step is None:
-                joined = self._join_operand(node)
+                joined = self._join_operand(node) or self._joined_tokens(node)
                 if joined is None:
                     break
-                node = joined
+                node, is_altered = joined, True
                 continue
             node, factor = step
             if factor is not None:
                 factors.append(factor)
-        return StreamLink(node, tuple(norms), tuple(factors))
+        return StreamLink(node, tuple(norms), tuple(factors), is_altered=is_altered)
 
     def _is_injection(self, add: DetectedAdd) -> bool:
-        """Whether an older value is added to the stream (position embedding, earlier stage).
+        """Whether an older value is added to the stream (position embedding, earlier layer).
 
-        What looks like the branch is then the stream itself, which began elsewhere.
+        What looks like the branch is then the stream itself, which began elsewhere, or began with
+        that older value and is no function of it.
         """
-        return all(
-            self.trace_link(b).source in self.by_node
-            and not trace_dependency(self._stream_start(b), add.root)[0]
-            for b in add.branches
-        )
+        for branch in add.branches:
+            link = self.trace_link(branch)
+            if link.source not in self.by_node:
+                return False
+            *_, start = self._earlier_values(link.source)
+            is_derived, is_contracted = trace_dependency(start, add.root)
+            if is_contracted or (is_derived and link.norms):
+                return False
+        return True
 
-    def _stream_start(self, node: Node) -> Node:
-        """The start of the stream of which `node` is a value."""
-        source = self.trace_link(node).source
-        while source in self.by_node:
-            source = self.trace_link(self.by_node[source].skip).source
-        return source
+    def _earlier_values(self, value: Node) -> Iterator[Node]:
+        """A value of a stream and those before it, back to its start."""
+        yield value
+        while value in self.by_node:
+            value = self.trace_link(self.by_node[value].skip).source
+            yield value
+
+    def _joined_tokens(self, node: Node) -> Node | None:
+        """The latest of the values of one stream whose tokens are concatenated."""
+        sources = {p: self.trace_link(p).source for p in joined_tokens(node)}
+        latest = max(sources, key=lambda p: sources[p].index, default=None)
+        if latest is None:
+            return None
+        others = set(sources.values()) - {sources[latest]}
+        if others - set(self._earlier_values(sources[latest])):
+            return None
+        return latest
 
     def _join_operand(self, node: Node) -> Node | None:
         """The stream operand of an addition that is no residual add (another stream, a bias)."""
@@ -190,6 +222,15 @@ class StreamFinder:
             self._join_operands[node] = max(carriers, key=lambda o: sources[o].index, default=None)
         return self._join_operands[node]
 
+    def _drop_mixed_operands(self) -> None:
+        previous = {a: self.by_node.get(self.trace_link(a.skip).source) for a in self.adds}
+        dropped = find_mixed_operands(self.adds, previous, self.regions)
+        if dropped:
+            self.adds = [a for a in self.adds if a not in dropped]
+            for add in dropped:
+                del self.by_node[add.node]
+            self._join_operands.clear()
+
     def _branch_nodes(self, add: DetectedAdd) -> set[Node]:
         inside: set[Node] = set()
         for branch in add.branches:
@@ -198,10 +239,20 @@ class StreamFinder:
         return inside
 
     def _find_enclosing_adds(self) -> dict[DetectedAdd, DetectedAdd | None]:
-        """The innermost add on whose branch each add lies."""
+        """The innermost add on whose branch each add lies.
+
+        A sum beside the stream that adds the same branches holds none of the stream's adds.
+        """
         inner: dict[DetectedAdd, DetectedAdd | None] = {}
+        written = {a: {trace_origin(b).node for b in a.branches} for a in self.adds}
         for add in self.adds:
-            holders = [h for h in self.adds if h is not add and add.node in self.regions[h]]
+            holders = [
+                h
+                for h in self.adds
+                if h is not add
+                and add.node in self.regions[h]
+                and written[add].isdisjoint(written[h])
+            ]
             inner[add] = min(holders, key=lambda h: len(self.regions[h])) if holders else None
         return inner
 

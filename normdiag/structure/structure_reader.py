@@ -5,8 +5,9 @@ from __future__ import annotations
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.norm_detector import NormDetector
-from normdiag.structure.repeated_layers import assign_layers, group_by_module_list
 from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
+from normdiag.structure.single_adds import attach_single_adds
+from normdiag.structure.stack_parts import ChainSplitter
 from normdiag.structure.stack_structure import StackStructure, build_stack_structure
 from normdiag.structure.stream_chains import StreamFinder
 
@@ -16,7 +17,7 @@ class StructureReader:
 
     def __init__(self) -> None:
         self.outside_adds: list[DetectedAdd] = []
-        """Residual adds outside every repeated layer."""
+        """Residual adds that are of no stack."""
         self._norms = NormDetector()
         self._adds = ResidualAddDetector()
 
@@ -46,19 +47,16 @@ class StructureReader:
         finder = StreamFinder(
             graph, self.detected_adds, self.detected_norms, self._adds.mixed_lanes
         )
-        parts = []
-        for chain in finder.find_chains():
-            rows = group_by_module_list(finder.drop_inner_adds_by_line(chain.adds))
-            for row, adds in rows.items():
-                if row is None and (len(rows) > 1 or len(adds) == 1):
-                    self.outside_adds += adds
-                elif len(adds) > 1 or finder.enclosing_add[adds[0]] is None:
-                    parts.append(finder.extract_chain(chain, adds))
-        if not parts and self.outside_adds:
-            parts = [c for c in finder.find_chains() if finder.enclosing_add[c.adds[0]] is None]
-            self.outside_adds = []
-        parts.sort(key=lambda c: c.adds[0].index)
-        finder.stack_adds = {a for c in parts for a in c.adds}
-        return [
-            build_stack_structure(c, assign_layers(c.adds, finder.regions), finder) for c in parts
-        ]
+        chains = finder.find_chains()
+        splitter = ChainSplitter(finder)
+        parts = [p for n, chain in enumerate(chains) for p in splitter.split_chain(chain, n)]
+        if not parts and splitter.lone_adds:
+            splitter.lone_adds = []
+            free = [c for c in chains if finder.enclosing_add[c.adds[0]] is None]
+            parts = [splitter.build_part(chain, n) for n, chain in enumerate(free)]
+        parts.sort(key=lambda part: part.chain.adds[0].index)
+        finder.stack_adds = {a for part in parts for a in part.chain.adds}
+        stacks = [build_stack_structure(part.chain, part.layers, finder) for part in parts]
+        numbers = [part.number for part in parts]
+        self.outside_adds = attach_single_adds(splitter.lone_adds, stacks, numbers, finder)
+        return stacks

@@ -13,7 +13,7 @@ from torch.autograd.graph import GradientEdge
 from normdiag.graph import Node
 from normdiag.measure.passes.gradient_edges import GradientEdges
 from normdiag.measure.statistics.rows import TokenLayout, Tokens, leading_sizes
-from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.stack_structure import AddStructure, StackStructure
 
 
@@ -89,7 +89,7 @@ def _find_point(
         return "autograd does not follow the stream there"
     if facts.add.is_mixed:
         return "the lanes of the stream are mixed there"
-    axis = feature_axis(facts.add.branches[-1])
+    axis = stream_axis(facts.add)
     if len(node.shape) != len(facts.add.node.shape):
         axis = -1
     if node.shape[axis] != facts.add.node.shape[axis]:

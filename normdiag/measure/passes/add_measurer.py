@@ -11,7 +11,7 @@ from normdiag.measure.passes.records import AddRecord, SiteRecords
 from normdiag.measure.passes.row_context import RowContext
 from normdiag.measure.statistics.add_statistics import compute_add_statistics
 from normdiag.measure.statistics.rows import leading_sizes, to_rows
-from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.residual_adds import DetectedAdd
 
 
@@ -32,7 +32,7 @@ class AddMeasurer:
             return
         skip, branch = operands
         self._latest = (add, skip, branch)
-        axis = feature_axis(add.branches[-1])
+        axis = stream_axis(add)
         x, u, y = (to_rows(value, (axis,)) for value in (skip, branch, output))
         tokens = self.rows.site_tokens(add.node, leading_sizes(output.shape, (axis,)))
         slab = self.rows.slab

@@ -30,7 +30,7 @@ from normdiag.measure.statistics.token_layouts import TokenLayouts
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import RESHAPES
 from normdiag.structure.dataflow import step_back
-from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.residual_adds import DetectedAdd
 
 
@@ -160,7 +160,7 @@ def record_next_gradient_edges(
 
 
 def _collect_add_edges(add: DetectedAdd, edges: GradientEdges) -> AddEdges:
-    shape, axis = add.node.shape, feature_axis(add.branches[-1])
+    shape, axis = add.node.shape, stream_axis(add)
     stream = edges.stream_node(add)
     return AddEdges(
         add=add,

@@ -36,10 +36,14 @@ def measure_closure(
             continue
         starts_layer = i == 0 or stack.layers.layer_of_add[i] != stack.layers.layer_of_add[i - 1]
         link = stack.chain.links[i]
-        if link.passed_adds:  # another row of modules wrote in between: begin again behind it
-            value = None
-            starts_layer = True
-        if i and value is not None:
+        if i and value is not None and (link.passed_adds or link.is_altered):
+            # something else came in between: compare ahead of it and begin again behind it
+            error = relative_error(value, records[adds[i - 1]].out_rows)
+            layer = stack.layers.layer_of_add[i - 1]
+            if largest is None or error > largest[0]:
+                largest = error, layer
+            value, starts_layer = None, True
+        elif i and value is not None:
             value = _follow_link(link, value, records[adds[i - 1]], record, learned)
         if starts_layer:
             if value is not None:

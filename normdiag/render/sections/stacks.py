@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import Norm, Stack, StreamReader
+from normdiag.evidence.architecture import Norm, SingleAdd, Stack, StreamReader
 from normdiag.number_text import format_count
 from normdiag.render.elements import Element, Fact, FactList, Heading, Sentence
 from normdiag.render.escape import shorten_text
@@ -62,8 +62,21 @@ def _list_facts(stack: Stack, norms: tuple[Norm, ...]) -> Iterator[tuple[str, st
     if roles:
         counts = ", ".join(f"{many} {role}" for role, many in roles.items())
         yield "norms", f"{counts}; q/k norms: {'yes' if stack.qk_norm else 'no'}"
+    if stack.single_adds:
+        yield "outside", _describe_single_adds(stack.single_adds)
     if stack.note is not None:
         yield "note", shorten_text(stack.note)
+
+
+def _describe_single_adds(adds: tuple[SingleAdd, ...]) -> str:
+    """Name the adds outside of layers: they are no part of the series over the depth."""
+    places = {"before": "before the layers", "behind": "behind the layers"}
+    named = [
+        f"{shorten_text(add.id)} {places.get(add.place, f'behind layer {add.layer}')}"
+        for add in adds
+    ]
+    count = format_count(len(adds), "residual add")
+    return f"{count} on the stream outside its layers, not measured: {'; '.join(named)}"
 
 
 def _describe_scales(stack: Stack) -> str:

@@ -1,0 +1,73 @@
+"""Groups of the adds of one chain by the list of modules that they run in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from normdiag.graph import Frame, Node
+from normdiag.structure.branch_scopes import BranchPlaces
+from normdiag.structure.module_tree import parent_path, paths_between
+from normdiag.structure.residual_adds import DetectedAdd
+
+
+def group_by_module_list(
+    adds: Sequence[DetectedAdd],
+    regions: Mapping[DetectedAdd, set[Node]],
+    branches: Mapping[DetectedAdd, BranchPlaces],
+) -> dict[str | None, list[DetectedAdd]]:
+    """Group the adds of one chain by the module list that they run in; None: in no list.
+
+    A list is a set of module calls with one parent path: the items of a ModuleList, however deep
+    the lists in it, or one module called repeatedly. Beside adds that modules of lists make, an add
+    that their parent makes belongs to the list that holds its branch.
+    """
+    chains = {a: a.node.frame.enclosing_frames() for a in adds}
+    siblings: dict[str, set[Frame]] = {}
+    for chain in chains.values():
+        for frame in _submodule_frames(chain):
+            siblings.setdefault(parent_path(frame.path), set()).add(frame)
+    has_items = any(is_list_item(f) for chain in chains.values() for f in chain)
+    rows: dict[str | None, list[DetectedAdd]] = {}
+    for add, chain in chains.items():
+        row: str | None = None
+        if has_items:
+            items = [f for f in _submodule_frames(chain) if is_list_item(f)]
+            if items:
+                row = _list_path(items[0])
+            elif not any(other.node in regions[add] for other in regions):  # its branch is no stack
+                row = _branch_list(add, branches[add])
+        else:
+            frames = [f for f in _submodule_frames(chain) if len(siblings[parent_path(f.path)]) > 1]
+            frames.sort(key=lambda f: -len(siblings[parent_path(f.path)]))
+            row = parent_path(frames[0].path) if frames else None
+        rows.setdefault(row, []).append(add)
+    return rows
+
+
+def _branch_list(add: DetectedAdd, branch: BranchPlaces) -> str | None:
+    """The outermost list, below the module that adds, in which the branch ran."""
+    frames = [frame for _, frame in branch.shared]
+    if add.node.frame not in frames:
+        return None
+    below = branch.shared[frames.index(add.node.frame) :]
+    return next((path for path, frame in below if frame is None), None)
+
+
+def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:
+    """Frames of modules below the model itself."""
+    return [f for f in chain if f.path]
+
+
+def _list_path(item: Frame) -> str:
+    """The outermost list between an item and the module that calls it."""
+    caller = item.parent.path if item.parent is not None else ""
+    return next(iter(paths_between(caller, item.path)), parent_path(item.path))
+
+
+def is_list_item(frame: Frame) -> bool:
+    """Whether the module is an item of a list: its parent path differs from its caller."""
+    return (
+        frame.parent is not None
+        and bool(parent_path(frame.path))
+        and frame.parent.path != parent_path(frame.path)
+    )
