@@ -155,6 +155,8 @@ class ResidualAdd:
     """Of the sum."""
     multipliers: tuple[Multiplier, ...] = ()
     """Stored tensors that multiply the branch somewhere, apart from the gains of its norms."""
+    raw_readers: tuple[str, ...] = ()
+    """Modules on a branch with input norms whose weights read x itself, past these norms."""
 
 
 def title_stack(id: str) -> str:
@@ -192,12 +194,36 @@ class Stack:
 
 
 @record
+class StreamBreak:
+    """A branch that is not added to the stream: its output takes the place of the stream."""
+
+    first_module: str
+    """The module that computes the first contraction of the branch."""
+    last_module: str
+    """The module that computes the last one."""
+    stack: str | None
+    """The stack behind it, or the one before it; null in a model without residual adds."""
+    is_doubled: bool = False
+    """Whether its output is then added to itself, x + x."""
+
+
+@record
+class Doubling:
+    """An addition of the stream to itself, x + x."""
+
+    module: str
+    line: str | None
+
+
+@record
 class Architecture:
     """The detected structure, in the order of the forward."""
 
     stacks: tuple[Stack, ...] = ()
     norms: tuple[Norm, ...] = ()
     residual_adds: tuple[ResidualAdd, ...] = ()
+    breaks: tuple[StreamBreak, ...] = ()
+    doublings: tuple[Doubling, ...] = ()
 
     def adds_of_stack(self, stack_id: str) -> tuple[ResidualAdd, ...]:
         """The residual adds of one stack, in the order of the forward."""

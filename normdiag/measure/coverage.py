@@ -9,6 +9,7 @@ from torch import nn
 from normdiag.capture.scopes import plain_path
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
 from normdiag.graph import Node
+from normdiag.measure.unused_modules import find_unused_modules
 from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.structure.dataflow import trace_dependency
 from normdiag.structure.stack_structure import StackStructure
@@ -21,12 +22,14 @@ def summarise_coverage(
 ) -> Coverage:
     """List what one forward leaves unexplained, and what was `skipped`."""
     sites = forward.sites
+    not_called = _modules_not_called(model, forward)
     return Coverage(
         unexplained_adds=tuple(_unexplained_adds(forward)),
         unexplained_norms=tuple(
             id for norm, id in sites.norms.items() if sites.attachments[norm].role == "unattached"
         ),
-        modules_not_called=_modules_not_called(model, forward),
+        modules_not_called=not_called,
+        unused_modules=tuple(find_unused_modules(model, forward, not_called)),
         skipped=(*skipped, *_opaque_kernels(forward)),
         operations=len(forward.graph),
     )

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from normdiag.evidence.architecture import (
     Architecture,
+    Doubling,
     Gain,
     Multiplier,
     Norm,
@@ -16,6 +17,7 @@ from normdiag.evidence.architecture import (
     Scale,
     ScaleKind,
     Stack,
+    StreamBreak,
 )
 from normdiag.evidence.epsilon_forms import EpsForm
 from normdiag.graph import Graph, Node
@@ -28,6 +30,7 @@ from normdiag.structure.placement import classify_add, classify_stack
 from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.site_ids import add_ids, norm_ids, stack_ids
 from normdiag.structure.stack_structure import StackStructure
+from normdiag.structure.stream_breaks import find_doublings, find_stream_breaks
 from normdiag.structure.stream_readers import StreamReaders
 
 _EPS_FORMS: dict[EpsPlace, EpsForm] = {
@@ -93,6 +96,19 @@ def build_architecture(
         stacks=tuple(described_stacks),
         norms=tuple(_describe_norm(n, ids, graph, names, attachments[n], learned) for n in norms),
         residual_adds=tuple(described_adds),
+        breaks=tuple(
+            StreamBreak(
+                first_module=each.ends[0],
+                last_module=each.ends[1],
+                stack=None if each.stack is None else names[each.stack],
+                is_doubled=each.is_doubled,
+            )
+            for each in find_stream_breaks(stacks, norms, graph)
+        ),
+        doublings=tuple(
+            Doubling(module=node.frame.path, line=node.line)
+            for node in find_doublings(stacks)
+        ),
     )
     return SiteMap(architecture, ids, adds, dict(zip(names, stacks, strict=True)), attachments)
 
@@ -164,6 +180,7 @@ def _describe_adds(
                 skip_scale=learned.scale_summary(facts.skip_factors),
                 branch_scale=learned.scale_summary(facts.branch_factors),
                 dtype=facts.add.node.dtype,
+                raw_readers=tuple(dict.fromkeys(n.frame.path for n in facts.raw_readers)),
                 multipliers=learned.multiplier_values(
                     find_multipliers(stack.regions[facts.add], id_of_norm, stack.chain.width)
                 ),

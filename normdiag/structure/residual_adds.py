@@ -184,6 +184,13 @@ def _is_data(value: Any) -> bool:
     return isinstance(value, Node) and value.is_data
 
 
+def is_doubling(node: Node) -> bool:
+    """Whether an activation is added to itself."""
+    if node.op != "add" or not (node.is_data and node.is_floating) or len(node.args) < 2:
+        return False
+    return node.args[0] is node.args[1] and len(node.shape) > 1
+
+
 def branch_summands(branch: Node, root: Node) -> list[Node]:
     """The terms of a branch that is a sum of values computed from the same stream value."""
     node = trace_origin(branch).node

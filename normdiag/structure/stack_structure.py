@@ -16,6 +16,7 @@ from normdiag.structure.aten_operations import (
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_origin
 from normdiag.structure.final_norms import find_final_norms
 from normdiag.structure.repeated_layers import LayerAssignment
+from normdiag.structure.raw_readers import find_raw_readers
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 
@@ -40,6 +41,8 @@ class AddStructure:
     """Norms on the stream between two passes over the layers, listed with the last add."""
     is_interpolation: bool = False
     """x + a (F(x) - x): the branch subtracts the stream."""
+    raw_readers: tuple[Node, ...] = ()
+    """Contractions with weights that read x past the input norms."""
 
 
 @dataclass(slots=True)
@@ -154,6 +157,7 @@ def _build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> 
     return AddStructure(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
         count, parallel, (), tuple(factors), is_interpolation=is_interpolation,
+        raw_readers=find_raw_readers(add, region, inside) if inputs else (),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.gated_sums import find_gated_sums
 from normdiag.structure.norm_detector import NormDetector
 from normdiag.structure.repeated_layers import assign_layers, group_by_module_list
 from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
@@ -46,13 +47,16 @@ class StructureReader:
         finder = StreamFinder(
             graph, self.detected_adds, self.detected_norms, self._adds.mixed_lanes
         )
+        gated = find_gated_sums(graph, finder.adds)
         parts = []
         for chain in finder.find_chains():
             rows = group_by_module_list(finder.drop_inner_adds_by_line(chain.adds))
             for row, adds in rows.items():
                 if row is None and (len(rows) > 1 or len(adds) == 1):
                     self.outside_adds += adds
-                elif len(adds) > 1 or finder.enclosing_add[adds[0]] is None:
+                elif len(adds) > 1 or (
+                    finder.enclosing_add[adds[0]] is None and adds[0] not in gated
+                ):
                     parts.append(finder.extract_chain(chain, adds))
         if not parts and self.outside_adds:
             parts = [c for c in finder.find_chains() if finder.enclosing_add[c.adds[0]] is None]
