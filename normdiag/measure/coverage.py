@@ -9,8 +9,8 @@ from torch import nn
 from normdiag.capture.scopes import plain_path
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
 from normdiag.graph import Node
-from normdiag.measure.unused_modules import find_unused_modules
 from normdiag.measure.passes.forward_structure import ForwardStructure
+from normdiag.measure.unused_modules import find_unused_modules
 from normdiag.structure.dataflow import trace_dependency
 from normdiag.structure.stack_structure import StackStructure
 

@@ -106,8 +106,7 @@ def build_architecture(
             for each in find_stream_breaks(stacks, norms, graph)
         ),
         doublings=tuple(
-            Doubling(module=node.frame.path, line=node.line)
-            for node in find_doublings(stacks)
+            Doubling(module=node.frame.path, line=node.line) for node in find_doublings(stacks)
         ),
     )
     return SiteMap(architecture, ids, adds, dict(zip(names, stacks, strict=True)), attachments)

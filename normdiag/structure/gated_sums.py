@@ -32,8 +32,7 @@ def _is_gated(node: Node, readers: dict[Node, list[Node]]) -> bool:
     """Whether every way on leads through a gate."""
     found = readers.get(node, ())
     return bool(found) and all(
-        _is_gate_product(r, node)
-        or ((r.op in VIEWS or r.op in CASTS) and _is_gated(r, readers))
+        _is_gate_product(r, node) or ((r.op in VIEWS or r.op in CASTS) and _is_gated(r, readers))
         for r in found
     )
 

@@ -15,8 +15,8 @@ from normdiag.structure.aten_operations import (
 )
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_origin
 from normdiag.structure.final_norms import find_final_norms
-from normdiag.structure.repeated_layers import LayerAssignment
 from normdiag.structure.raw_readers import find_raw_readers
+from normdiag.structure.repeated_layers import LayerAssignment
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 

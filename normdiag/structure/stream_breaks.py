@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
@@ -65,9 +66,10 @@ def find_stream_breaks(
         else:
             gaps.append(gap)
     breaks += _find_repeated_gaps(stacks, gaps, graph)
-    for number, stack in enumerate(stacks):
-        breaks += _find_breaks_at_ends(stack, number, graph)
-    return sorted(dict.fromkeys(breaks), key=lambda b: b.contractions[0].index)
+    for number in range(len(stacks)):
+        breaks += _find_breaks_at_ends(stacks, number, graph)
+    once = {each.contractions: each for each in reversed(breaks)}
+    return sorted(once.values(), key=lambda b: b.contractions[0].index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +206,19 @@ def _ancestors(node: Node) -> set[Node]:
     return visited
 
 
-def _find_breaks_at_ends(stack: StackStructure, number: int, graph: Graph) -> list[DetectedBreak]:
+def _find_breaks_at_ends(
+    stacks: Sequence[StackStructure], number: int, graph: Graph
+) -> list[DetectedBreak]:
     """Find branches that the first or the last layer lacks: they run before or behind all adds."""
-    layers = _weights_by_layer(stack)
-    usual, times = Counter(layers.values()).most_common(1)[0]
+    stack = stacks[number]
+    layers, shape = _weights_by_layer(stack), stack.chain.adds[0].node.shape
+    patterns = Counter(
+        pattern
+        for each in stacks
+        if each.chain.adds[0].node.shape == shape
+        for pattern in _weights_by_layer(each).values()
+    )
+    usual, times = patterns.most_common(1)[0]
     if times < 2 or len(set(usual)) < len(usual):
         return []
     breaks = []
@@ -248,7 +259,7 @@ def _find_layers_without_adds(norms: Sequence[DetectedNorm]) -> list[DetectedBre
     shape = Counter(n.source.shape for n in on_features).most_common(1)[0][0]
     trunk = sorted((n for n in on_features if n.source.shape == shape), key=lambda n: n.index)
     breaks = []
-    for before, after in zip(trunk, trunk[1:], strict=False):
+    for before, after in pairwise(trunk):
         output = before.output or before.node
         if not trace_dependency(after.source, output)[1] or _is_carried(after.source, output):
             continue

@@ -15,6 +15,7 @@ from tests.sentences import (  # noqa: F401
     stream_claims,
     stream_finding_claims,
     subject_claims,
+    wiring_claims,
 )
 from tests.sentences.claims import check_paragraph
 from tests.sentences.pages import iterate_paragraphs, iterate_tables

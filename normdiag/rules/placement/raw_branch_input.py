@@ -63,9 +63,7 @@ class RawBranchInput(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding per stack."""
         for stack in evidence.architecture.stacks:
-            adds = [
-                a for a in evidence.architecture.adds_of_stack(stack.id) if a.raw_readers
-            ]
+            adds = [a for a in evidence.architecture.adds_of_stack(stack.id) if a.raw_readers]
             if adds:
                 yield self._finding(evidence, adds)
 
