@@ -88,6 +88,9 @@ class ResidualAddDetector:
             return None  # u - x subtracts the stream; x minus a filter of x adds nothing
         start = trace_origin(skip)
         is_derived, is_contracted = trace_dependency(branch, start.node)
+        if not is_derived and (biased := _step_past_bias(start.node)) is not None:
+            start = trace_origin(biased)
+            is_derived, is_contracted = trace_dependency(branch, start.node)
         if is_contracted:
             return DetectedAdd(
                 node,
@@ -153,6 +156,15 @@ class ResidualAddDetector:
             if trace_dependency(branch, value)[1]:
                 return DetectedAdd(node, skip, [branch], i, value, _branch_sign(node, i))
         return None
+
+
+def _step_past_bias(node: Node) -> Node | None:
+    """Step past the sum of a value with a learned vector, such as the bias of a fused branch."""
+    if node.op != "add" or scalar_value(node.kwargs.get("alpha", 1)) != 1:
+        return None
+    data = [p for p in node.parents if p.is_data and p.shape == node.shape]
+    learned = [p for p in node.parents if not p.is_data and len(p.shape) == 1]
+    return data[0] if len(data) == len(learned) == 1 else None
 
 
 def _branch_sign(node: Node, skip_index: int) -> float:

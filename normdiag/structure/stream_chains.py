@@ -7,7 +7,7 @@ that branch: a chain links only adds with the same innermost enclosing add.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_dependency
 from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.mirrored_sums import find_mirrored_sums
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
 
@@ -30,6 +31,8 @@ class StreamLink:
     factors: tuple[ScaleFactor, ...]
     passed_adds: tuple[DetectedAdd, ...] = ()
     """Adds passed that belong to no stack of this chain, last first."""
+    joins: tuple[Node, ...] = ()
+    """Sums and products passed of the stream with other data, such as a condition, last first."""
 
 
 @dataclass(slots=True)
@@ -67,8 +70,10 @@ class StreamFinder:
         self.adds: list[DetectedAdd] = []
         self.by_node: dict[Node, DetectedAdd] = {}
         scores = _find_score_nodes(nodes)
+        adds = [add for add in adds if not add.is_continued and add.node not in scores]
+        mirrored = find_mirrored_sums(adds)
         for add in adds:
-            if not add.is_continued and add.node not in scores and not self._is_injection(add):
+            if add not in mirrored and not self._is_injection(add):
                 self.adds.append(add)
                 self.by_node[add.node] = add
                 self._join_operands.clear()
@@ -129,18 +134,23 @@ class StreamFinder:
         for add in adds:
             link = self.trace_link(add.skip)
             norms, factors, passed = [*link.norms], [*link.factors], []
+            joins = [*link.joins]
             while link.source in self.by_node and link.source not in kept_nodes:
                 passed.append(self.by_node[link.source])
                 link = self.trace_link(passed[-1].skip)
                 norms += link.norms
                 factors += link.factors
-            links.append(StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed)))
+                joins += link.joins
+            links.append(
+                StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed), tuple(joins))
+            )
         return StreamChain(adds, links)
 
     def trace_link(self, node: Node) -> StreamLink:
         """Trace back through copies, scales and norms to an add or to the start of the stream."""
         norms: list[DetectedNorm] = []
         factors: list[ScaleFactor] = []
+        joins: list[Node] = []
         while node not in self.by_node:
             norm = self.norm_by_output.get(node) or self.norm_of.get(node)
             if norm is not None:
@@ -155,12 +165,13 @@ class StreamFinder:
                 joined = self._join_operand(node)
                 if joined is None:
                     break
+                joins.append(node)
                 node = joined
                 continue
             node, factor = step
             if factor is not None:
                 factors.append(factor)
-        return StreamLink(node, tuple(norms), tuple(factors))
+        return StreamLink(node, tuple(norms), tuple(factors), joins=tuple(joins))
 
     def _is_injection(self, add: DetectedAdd) -> bool:
         """Whether an older value is added to the stream (position embedding, earlier stage).
@@ -181,14 +192,25 @@ class StreamFinder:
         return source
 
     def _join_operand(self, node: Node) -> Node | None:
-        """The stream operand of an addition that is no residual add (another stream, a bias)."""
+        """The stream operand of a sum or product that is no residual add.
+
+        The other one is another stream, a bias, or data that modulates the stream.
+        """
         if node not in self._join_operands:
-            pair = addition_operands(node) or ()
+            pair = addition_operands(node) or _modulation_operands(node)
             operands = pair[:1] if node.op == "sub" else pair
-            sources = {o: self.trace_link(o).source for o in operands}
-            carriers = [o for o, source in sources.items() if source in self.by_node]
-            self._join_operands[node] = max(carriers, key=lambda o: sources[o].index, default=None)
+            links = {o: self.trace_link(o) for o in operands}
+            carriers = [o for o in operands if self._carries_stream(node, links[o])]
+            if node.op == "mul" and not _is_modulated(carriers, operands, links):
+                carriers = []
+            at = {o: links[o].source.index for o in carriers}
+            self._join_operands[node] = max(carriers, key=lambda o: at[o], default=None)
         return self._join_operands[node]
+
+    def _carries_stream(self, join: Node, link: StreamLink) -> bool:
+        """Whether an operand is a stream's value, or the modulated norm of its first value."""
+        is_modulated = join.op == "mul" or any(n.op == "mul" for n in link.joins)
+        return link.source in self.by_node or (bool(link.norms) and is_modulated)
 
     def _branch_nodes(self, add: DetectedAdd) -> set[Node]:
         inside: set[Node] = set()
@@ -210,6 +232,24 @@ class StreamFinder:
             previous
         ) == stream_width(add)
         return is_compatible and self.enclosing_add[previous] is self.enclosing_add[add]
+
+
+def _modulation_operands(node: Node) -> tuple[Node, ...]:
+    """The operands of a product of two activations of one width."""
+    if node.op != "mul" or node.form is not None or not node.is_floating:
+        return ()
+    is_spread = all(p.is_data and p.shape[-1:] == node.shape[-1:] for p in node.parents)
+    return node.parents if is_spread and len(node.parents) == 2 else ()
+
+
+def _is_modulated(
+    carriers: Sequence[Node], operands: Sequence[Node], links: Mapping[Node, StreamLink]
+) -> bool:
+    """Whether one factor is the stream and the other does not derive from it, as a gate does."""
+    if len(carriers) != 1 or len(set(operands)) != 2:
+        return False
+    (other,) = (o for o in operands if o is not carriers[0])
+    return not trace_dependency(other, links[carriers[0]].source)[0]
 
 
 def _step_past_gate(node: Node) -> tuple[Node, None] | None:

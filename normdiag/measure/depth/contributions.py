@@ -37,7 +37,7 @@ def attribute_stream(
     inner = stack.chain.links[1:]
     if len(ordered) < len(stack.chain.adds) or not _have_same_tokens(ordered):
         return None
-    if any(link.norms or link.passed_adds for link in inner):
+    if any(link.norms or link.passed_adds or link.joins for link in inner):
         return None
     scales = [learned.scale_vector(link.factors) for link in inner]
     width = ordered[-1].out_rows.shape[-1]
