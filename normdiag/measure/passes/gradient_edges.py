@@ -19,6 +19,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from normdiag.graph import Node
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.tensors import map_input_tensors
+from normdiag.measure.passes.differentiable_forms import (
+    SplitFusedAdds,
+    keep_checkpointed_values,
+)
 from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.measure.passes.gradient_edge_observer import AddHook, GradientEdgeObserver
 from normdiag.measure.passes.learned_values import LearnedValues
@@ -138,7 +142,8 @@ def record_next_gradient_edges(
     """Run `model` once more inside `record_gradient_edges`, on other inputs."""
     batch = map_input_tensors(batch, _copy_input)
     observer = GradientEdgeObserver(add_hook)
-    output, graph = record_forward(model, batch, observer, sdpa_kernel(SDPBackend.MATH))
+    with SplitFusedAdds(), keep_checkpointed_values():
+        output, graph = record_forward(model, batch, observer, sdpa_kernel(SDPBackend.MATH))
     observer.read_unused_results()
     edges = GradientEdges(
         graph=graph,
