@@ -165,6 +165,15 @@ def title_stack(id: str) -> str:
 
 
 @record
+class PlacementException:
+    """A residual add whose placement is not that of its stack."""
+
+    layer: int
+    add: str
+    placement: Placement
+
+
+@record
 class Stack:
     """One chain of residual adds of one width."""
 
@@ -186,6 +195,12 @@ class Stack:
     """The reader of the stream's last value; null where unknown."""
     note: str | None = None
     """For `hybrid` and `other`: a description of the structure."""
+    exceptions: tuple[PlacementException, ...] = ()
+    """The adds whose placement differs from that of at least three quarters of the stack's adds,
+    which is the stack's; where no placement has so many, it is `hybrid`."""
+    layer_modules: int | None = None
+    """Number of modules that compute the layers: fewer than `layers` where one runs several times
+    and so its parameters are shared; null where layers are no modules."""
 
     @property
     def title(self) -> str:

@@ -13,6 +13,7 @@ from normdiag.evidence.architecture import (
     Multiplier,
     Norm,
     NormKind,
+    PlacementException,
     ResidualAdd,
     Scale,
     ScaleKind,
@@ -195,7 +196,7 @@ def _describe_stack(
     ids: dict[DetectedNorm, str],
     attachments: dict[DetectedNorm, NormAttachment],
 ) -> Stack:
-    placement, note = classify_stack(stack)
+    found = classify_stack(stack)
     kinds = Counter(n.kind for _, n in counted_norms(stack))
     kind: NormKind | None = kinds.most_common(1)[0][0] if kinds else None  # type: ignore[assignment]
     before = [n for n, a in attachments.items() if a.role == "embedding"]
@@ -204,7 +205,7 @@ def _describe_stack(
     embedding = ids[first[0]] if first else None
     return Stack(
         id=name,
-        placement=placement,
+        placement=found.placement,
         norm_kind=kind,
         layers=stack.layers.count,
         norms_per_layer=norms_per_layer(stack),
@@ -221,8 +222,18 @@ def _describe_stack(
                 for f, r in zip(stack.adds, rows, strict=True)
             ]
         ),
-        note=note,
+        note=found.note,
+        exceptions=tuple(
+            PlacementException(layer=rows[i].layer, add=rows[i].id, placement=placement)
+            for i, placement in found.exceptions.items()
+        ),
+        layer_modules=_count_layer_modules(stack),
     )
+
+
+def _count_layer_modules(stack: StackStructure) -> int | None:
+    paths = {frame.path for frame in stack.layers.frames if frame is not None}
+    return len(paths) or None
 
 
 def _feeds_stack(norm: DetectedNorm, stack: StackStructure) -> bool:

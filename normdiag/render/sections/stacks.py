@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import Norm, Stack, StreamReader
+from normdiag.evidence.architecture import Norm, PlacementException, Stack, StreamReader
 from normdiag.number_text import format_count
 from normdiag.render.elements import Element, Fact, FactList, Heading, Sentence
 from normdiag.render.escape import shorten_text
 from normdiag.render.sections.stack_names import name_stack
+from normdiag.render.truncated_lines import join_truncated
 from normdiag.report.report import Report
 
 _READERS: dict[StreamReader, str] = {
@@ -52,6 +53,13 @@ def _list_facts(stack: Stack, norms: tuple[Norm, ...]) -> Iterator[tuple[str, st
         f"{format_count(stack.residual_adds_per_layer, 'residual add')} and "
         f"{format_count(stack.norms_per_layer, 'norm')} ({stack.norm_kind or 'no norm'})",
     )
+    modules = stack.layer_modules
+    if modules is not None and modules < stack.layers:
+        yield (
+            "shared",
+            f"the {stack.layers:,} layers share the parameters of "
+            f"{format_count(modules, 'module')}, called {stack.layers:,} times",
+        )
     yield "scales", _describe_scales(stack)
     ends = f"embedding norm: {_name_norm(stack.embedding_norm)}; "
     ends += f"final norm: {_name_norm(stack.final_norm)}"
@@ -62,8 +70,14 @@ def _list_facts(stack: Stack, norms: tuple[Norm, ...]) -> Iterator[tuple[str, st
     if roles:
         counts = ", ".join(f"{many} {role}" for role, many in roles.items())
         yield "norms", f"{counts}; q/k norms: {'yes' if stack.qk_norm else 'no'}"
+    if stack.exceptions:
+        yield "exceptions", join_truncated(list(map(_describe_exception, stack.exceptions)), 4)
     if stack.note is not None:
         yield "note", shorten_text(stack.note)
+
+
+def _describe_exception(exception: PlacementException) -> str:
+    return f"{shorten_text(exception.add)} (layer {exception.layer:,}) is {exception.placement}"
 
 
 def _describe_scales(stack: Stack) -> str:

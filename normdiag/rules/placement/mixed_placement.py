@@ -84,7 +84,7 @@ class MixedPlacement(Rule):
         """One finding per stack."""
         for stack in evidence.architecture.stacks:
             layers = _layer_placements(evidence, stack)
-            if stack.placement != "hybrid" or not layers:
+            if not (stack.placement == "hybrid" or stack.exceptions) or not layers:
                 continue
             usual, odd = _find_odd_layers(layers)
             share = len(odd) / len(layers)
@@ -92,7 +92,7 @@ class MixedPlacement(Rule):
                 yield self._odd_layers_finding(evidence, stack, layers, usual, odd, limits["share"])
             else:
                 yield self.finding(
-                    f"the adds of {stack.title} differ in placement: {stack.note or stack.drawing}"
+                    f"the adds of {stack.title} differ in placement: {_describe_difference(stack)}"
                     + _name_skip_norms(evidence, stack),
                     ids=(stack.id,),
                     severity="info",
@@ -125,6 +125,14 @@ class MixedPlacement(Rule):
             advice=f"look for a norm that layer {odd[0]} does not call or calls in another place; "
             f"{trace_hint(evidence, adds[0])}",
         )
+
+
+def _describe_difference(stack: Stack) -> str:
+    """Name the adds that differ from most, or the patterns of the layers."""
+    if not stack.exceptions:
+        return stack.note or stack.drawing
+    named = [f"{each.add} is {each.placement}" for each in stack.exceptions]
+    return f"{list_places(named)}, the others are {stack.placement}"
 
 
 def _name_skip_norms(evidence: Evidence, stack: Stack) -> str:
