@@ -18,6 +18,7 @@ from normdiag.structure.residual_adds import DetectedAdd
 
 _COPYING = frozenset({"add", "sub", "mul", "div", "cat", *VIEWS, *CASTS, *DROPOUT})
 """Operations whose result holds x token by token: positions added, gates, views."""
+_GATES = frozenset({"sigmoid", "hardsigmoid", "_softmax", "softmax", "topk"})
 
 
 def find_raw_readers(
@@ -34,7 +35,20 @@ def find_raw_readers(
             readers.append(node)
         elif node.op in _COPYING:
             reached.add(node)
-    return tuple(readers)
+    return tuple(n for n in readers if not _computes_gate(n, region))
+
+
+def _computes_gate(reader: Node, region: set[Node]) -> bool:
+    """Whether its result is a gate or a choice of experts: a sigmoid or a softmax reads it."""
+    reached = {reader}
+    for node in sorted((n for n in region if n.index > reader.index), key=lambda n: n.index):
+        if not any(p in reached for p in node.parents):
+            continue
+        if node.op in _GATES:
+            return True
+        if node.op in _COPYING:
+            reached.add(node)
+    return False
 
 
 def _has_weights(node: Node) -> bool:

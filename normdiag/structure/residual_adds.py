@@ -19,6 +19,7 @@ from normdiag.structure.dataflow import (
     trace_dependency,
     trace_origin,
 )
+from normdiag.structure.gated_residuals import find_gated_skip
 
 ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
@@ -43,6 +44,8 @@ class DetectedAdd:
     is_continued: bool = False
     is_mixed: bool = False
     """Whether x is a mixture of the lanes of the stream."""
+    is_gated: bool = False
+    """Whether x is multiplied by a gate that is computed from data: y = g x + u."""
     skip_factors: tuple[ScaleFactor, ...] = ()
 
     @property
@@ -104,10 +107,26 @@ class ResidualAddDetector:
         if is_derived:
             return None
         return (
-            self._match_continuation(node, start, branch, i)
+            self._match_gated_skip(node, skip, branch, i)
+            or self._match_continuation(node, start, branch, i)
             or self._match_delayed_branch(node, skip, branch, i)
             or self._match_mixed_lanes(node, start.node, branch, i)
         )
+
+    def _match_gated_skip(
+        self, node: Node, skip: Node, branch: Node, i: int
+    ) -> DetectedAdd | None:
+        """Match g x + g' u; in n + z (x - n), the difference is no residual add."""
+        x = find_gated_skip(skip, branch)
+        if x is None:
+            return None
+        root = trace_origin(x).node
+        if not trace_dependency(branch, root)[1]:
+            return None
+        for difference in trace_origin(skip).node.parents:
+            if (inner := self._by_node.get(trace_origin(difference).node)) is not None:
+                inner.is_continued = inner.is_continued or inner.node.op == "sub"
+        return DetectedAdd(node, x, [branch], i, root, is_gated=True)
 
     def _match_mixed_lanes(
         self, node: Node, mixed: Node, branch: Node, i: int

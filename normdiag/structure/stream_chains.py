@@ -13,9 +13,10 @@ from itertools import pairwise
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
+from normdiag.structure.aten_operations import ATTENTION, is_contraction
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_dependency
 from normdiag.structure.feature_axis import feature_axis
+from normdiag.structure.gated_residuals import step_past_gate
 from normdiag.structure.mirrored_sums import find_mirrored_sums
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
@@ -79,6 +80,7 @@ class StreamFinder:
                 self._join_operands.clear()
         self.regions = {a: self._branch_nodes(a) for a in self.adds}
         self.enclosing_add = self._find_enclosing_adds()
+        self._drop_gates_on_branches()
         self.stack_adds: set[DetectedAdd] = set()
         """Adds that belong to a stack."""
 
@@ -160,7 +162,7 @@ class StreamFinder:
             if node in self._mixed:
                 node = self._mixed[node]
                 continue
-            step = step_back(node) or _step_past_gate(node)
+            step = step_back(node) or step_past_gate(node)
             if step is None:
                 joined = self._join_operand(node)
                 if joined is None:
@@ -219,6 +221,16 @@ class StreamFinder:
         inside.discard(add.root)
         return inside
 
+    def _drop_gates_on_branches(self) -> None:
+        """Leave out gated sums on the branch of another add: the state of a recurrent cell."""
+        dropped = {a for a in self.adds if a.is_gated and self.enclosing_add[a] is not None}
+        self.adds = [add for add in self.adds if add not in dropped]
+        for add in dropped:
+            del self.by_node[add.node], self.regions[add], self.enclosing_add[add]
+        if dropped:
+            self._join_operands.clear()
+            self.enclosing_add = self._find_enclosing_adds()
+
     def _find_enclosing_adds(self) -> dict[DetectedAdd, DetectedAdd | None]:
         """The innermost add on whose branch each add lies."""
         inner: dict[DetectedAdd, DetectedAdd | None] = {}
@@ -250,18 +262,6 @@ def _is_modulated(
         return False
     (other,) = (o for o in operands if o is not carriers[0])
     return not trace_dependency(other, links[carriers[0]].source)[0]
-
-
-def _step_past_gate(node: Node) -> tuple[Node, None] | None:
-    """Step past the product of a value with a sigmoid gate."""
-    if node.op != "mul" or len(node.parents) != 2:
-        return None
-    for value, gate in (node.parents, node.parents[::-1]):
-        while (gate.op in VIEWS or gate.op in CASTS) and gate.parents:
-            gate = gate.parents[0]
-        if gate.op == "sigmoid" and value.shape == node.shape:
-            return value, None
-    return None
 
 
 def _find_score_nodes(nodes: Iterable[Node]) -> set[Node]:

@@ -43,7 +43,7 @@ def keep_checkpointed_values() -> Iterator[None]:
         return
     try:
         setattr(checkpoints, _PLAIN, _run_once)
-        setattr(checkpoints, "CheckpointFunction", _PlainCall)
+        checkpoints.CheckpointFunction = _PlainCall
         yield
     finally:
         for name, value in original.items():

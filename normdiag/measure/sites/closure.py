@@ -36,8 +36,8 @@ def measure_closure(
             continue
         starts_layer = i == 0 or stack.layers.layer_of_add[i] != stack.layers.layer_of_add[i - 1]
         link = stack.chain.links[i]
-        if link.passed_adds or link.joins:
-            # another row of modules wrote in between, or other data came in: begin again behind it
+        if link.passed_adds or link.joins or add.is_gated:
+            # another row of modules wrote in between, or data scales it: begin again behind it
             value = None
             starts_layer = True
         if i and value is not None:
