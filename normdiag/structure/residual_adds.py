@@ -20,6 +20,7 @@ from normdiag.structure.dataflow import (
     trace_origin,
 )
 from normdiag.structure.gated_residuals import find_gated_skip
+from normdiag.structure.projected_skips import find_projected_root
 
 ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
@@ -46,6 +47,8 @@ class DetectedAdd:
     """Whether x is a mixture of the lanes of the stream."""
     is_gated: bool = False
     """Whether x is multiplied by a gate that is computed from data: y = g x + u."""
+    is_projected: bool = False
+    """Whether the skip operand is a projection of x, by linear weights or by pooling."""
     skip_factors: tuple[ScaleFactor, ...] = ()
 
     @property
@@ -80,8 +83,24 @@ class ResidualAddDetector:
                 self.adds.append(add)
                 self._by_node[node] = add
                 return add
-        if a.is_data and b.is_data:
+        if not (a.is_data and b.is_data):
+            return None
+        add = self._match_projected_skip(node, a, b)
+        if add is None:
             self.plain_additions.append(node)
+            return None
+        self.adds.append(add)
+        self._by_node[node] = add
+        return add
+
+    def _match_projected_skip(self, node: Node, a: Node, b: Node) -> DetectedAdd | None:
+        """Match P(x) + F(x), a skip through linear weights or pooling."""
+        if node.op != "add" or not a.shape == b.shape == node.shape:
+            return None
+        for i, (skip, branch) in enumerate(((a, b), (b, a))):
+            root = find_projected_root(skip, branch, self._by_node)
+            if root is not None:
+                return DetectedAdd(node, skip, [branch], i, root, is_projected=True)
         return None
 
     def _match_residual(self, node: Node, skip: Node, branch: Node, i: int) -> DetectedAdd | None:
@@ -113,9 +132,7 @@ class ResidualAddDetector:
             or self._match_mixed_lanes(node, start.node, branch, i)
         )
 
-    def _match_gated_skip(
-        self, node: Node, skip: Node, branch: Node, i: int
-    ) -> DetectedAdd | None:
+    def _match_gated_skip(self, node: Node, skip: Node, branch: Node, i: int) -> DetectedAdd | None:
         """Match g x + g' u; in n + z (x - n), the difference is no residual add."""
         x = find_gated_skip(skip, branch)
         if x is None:

@@ -18,6 +18,7 @@ from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, t
 from normdiag.structure.feature_axis import feature_axis
 from normdiag.structure.gated_residuals import step_past_gate
 from normdiag.structure.mirrored_sums import find_mirrored_sums
+from normdiag.structure.projected_skips import ACTIVATIONS
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
 
@@ -80,13 +81,13 @@ class StreamFinder:
                 self._join_operands.clear()
         self.regions = {a: self._branch_nodes(a) for a in self.adds}
         self.enclosing_add = self._find_enclosing_adds()
-        self._drop_gates_on_branches()
+        self._drop_inner_adds()
         self.stack_adds: set[DetectedAdd] = set()
         """Adds that belong to a stack."""
 
     def find_chains(self) -> list[StreamChain]:
         """Find all chains in the order of the forward; longer chains take shared adds first."""
-        links = {a: self.trace_link(a.skip) for a in self.adds}
+        links = {a: self._trace_skip(a) for a in self.adds}
         length: dict[DetectedAdd, int] = {}
         before: dict[DetectedAdd, DetectedAdd | None] = {}
         for add in self.adds:  # in topological order
@@ -134,12 +135,12 @@ class StreamFinder:
         kept_nodes = {a.node for a in adds}
         links = []
         for add in adds:
-            link = self.trace_link(add.skip)
+            link = self._trace_skip(add)
             norms, factors, passed = [*link.norms], [*link.factors], []
             joins = [*link.joins]
             while link.source in self.by_node and link.source not in kept_nodes:
                 passed.append(self.by_node[link.source])
-                link = self.trace_link(passed[-1].skip)
+                link = self._trace_skip(passed[-1])
                 norms += link.norms
                 factors += link.factors
                 joins += link.joins
@@ -147,6 +148,10 @@ class StreamFinder:
                 StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed), tuple(joins))
             )
         return StreamChain(adds, links)
+
+    def _trace_skip(self, add: DetectedAdd) -> StreamLink:
+        """Trace back the skip of an add; behind a projection the stream begins anew."""
+        return StreamLink(add.skip, (), ()) if add.is_projected else self.trace_link(add.skip)
 
     def trace_link(self, node: Node) -> StreamLink:
         """Trace back through copies, scales and norms to an add or to the start of the stream."""
@@ -196,10 +201,13 @@ class StreamFinder:
     def _join_operand(self, node: Node) -> Node | None:
         """The stream operand of a sum or product that is no residual add.
 
-        The other one is another stream, a bias, or data that modulates the stream.
+        The other one is another stream, a bias, or data that modulates the stream. An activation on
+        the stream is passed as well.
         """
         if node not in self._join_operands:
             pair = addition_operands(node) or _modulation_operands(node)
+            if node.op in ACTIVATIONS:  # relu(x + F(x))
+                pair = node.parents[:1]
             operands = pair[:1] if node.op == "sub" else pair
             links = {o: self.trace_link(o) for o in operands}
             carriers = [o for o in operands if self._carries_stream(node, links[o])]
@@ -221,9 +229,16 @@ class StreamFinder:
         inside.discard(add.root)
         return inside
 
-    def _drop_gates_on_branches(self) -> None:
-        """Leave out gated sums on the branch of another add: the state of a recurrent cell."""
-        dropped = {a for a in self.adds if a.is_gated and self.enclosing_add[a] is not None}
+    def _drop_inner_adds(self) -> None:
+        """Leave out sums with a gate or a projection on the branch of another add.
+
+        They are the state of a recurrent cell, or parts of one branch.
+        """
+        dropped = {
+            add
+            for add in self.adds
+            if (add.is_gated or add.is_projected) and self.enclosing_add[add] is not None
+        }
         self.adds = [add for add in self.adds if add not in dropped]
         for add in dropped:
             del self.by_node[add.node], self.regions[add], self.enclosing_add[add]

@@ -89,6 +89,8 @@ def _find_point(
         return "autograd does not follow the stream there"
     if facts.add.is_mixed:
         return "the lanes of the stream are mixed there"
+    if facts.add.is_projected and node is not facts.add.node:
+        return "the skip is transformed there"
     axis = feature_axis(facts.add.branches[-1])
     if len(node.shape) != len(facts.add.node.shape):
         axis = -1
