@@ -220,6 +220,9 @@ class StreamBreak:
     """The stack behind it, or the one before it; null in a model without residual adds."""
     is_doubled: bool = False
     """Whether its output is then added to itself, x + x."""
+    is_first: bool = False
+    """Whether it begins the stream: it stands before the first add of a stack whose other layers
+    add this branch."""
 
 
 @record

@@ -103,6 +103,7 @@ def build_architecture(
                 last_module=each.ends[1],
                 stack=None if each.stack is None else names[each.stack],
                 is_doubled=each.is_doubled,
+                is_first=each.is_first,
             )
             for each in find_stream_breaks(stacks, norms, graph)
         ),

@@ -41,8 +41,15 @@ def find_projected_root(skip: Node, branch: Node, adds: Collection[Node]) -> Nod
         is_linear = not any(n.op in ACTIVATIONS | _SOFTMAX | ATTENTION for n in inside)
         is_shorter = contractions < sum(map(is_contraction, inside))
         is_branch = is_shorter and not is_linear and not any(n in adds for n in inside)
-        return root if is_branch else None
+        return _before_norms(root) if is_branch else None
     return None
+
+
+def _before_norms(value: Node) -> Node:
+    """The value ahead of a norm that both the skip and the branch read."""
+    while isinstance(value.form, NormForm):
+        value = trace_origin(value.form.norm.source).node
+    return value
 
 
 def _projected_values(skip: Node) -> Iterator[tuple[Node, int]]:

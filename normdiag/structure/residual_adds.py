@@ -11,7 +11,7 @@ from typing import Any
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import scalar_value
-from normdiag.structure.aten_operations import is_score_product
+from normdiag.structure.aten_operations import is_score_product, part_axis
 from normdiag.structure.dataflow import (
     ScaleFactor,
     TracedOrigin,
@@ -49,6 +49,8 @@ class DetectedAdd:
     """Whether x is multiplied by a gate that is computed from data: y = g x + u."""
     is_projected: bool = False
     """Whether the skip operand is a projection of x, by linear weights or by pooling."""
+    is_part: bool = False
+    """Whether the skip is a part of the features of x and the branch reads another part."""
     skip_factors: tuple[ScaleFactor, ...] = ()
 
     @property
@@ -130,6 +132,7 @@ class ResidualAddDetector:
             or self._match_continuation(node, start, branch, i)
             or self._match_delayed_branch(node, skip, branch, i)
             or self._match_mixed_lanes(node, start.node, branch, i)
+            or _match_part(node, skip, start.node, branch, i)
         )
 
     def _match_gated_skip(self, node: Node, skip: Node, branch: Node, i: int) -> DetectedAdd | None:
@@ -192,6 +195,16 @@ class ResidualAddDetector:
             if trace_dependency(branch, value)[1]:
                 return DetectedAdd(node, skip, [branch], i, value, _branch_sign(node, i))
         return None
+
+
+def _match_part(node: Node, skip: Node, start: Node, branch: Node, i: int) -> DetectedAdd | None:
+    """Match x1 + F(x2) with x1 and x2 parts of the features of one value (a reversible block)."""
+    if node.op != "add" or part_axis(start) != -1:
+        return None
+    whole = trace_origin(start.parents[0]).node
+    if whole.shape[-1] < 2 * node.shape[-1] or not trace_dependency(branch, whole)[1]:
+        return None
+    return DetectedAdd(node, skip, [branch], i, whole, is_part=True)
 
 
 def _step_past_bias(node: Node) -> Node | None:

@@ -41,6 +41,8 @@ class DetectedBreak:
     """The number of the stack behind it, or of the one before it; None where no add was found."""
     is_doubled: bool = False
     """Whether its output is then added to itself."""
+    is_first: bool = False
+    """Whether it runs before the first add of its stack."""
 
     @property
     def ends(self) -> tuple[str, str]:
@@ -226,21 +228,21 @@ def _find_breaks_at_ends(
     lacks_first = usual[: len(usual) - len(first)]
     if lacks_first and (*lacks_first, *first) == usual:
         upstream = _ordered_contractions(_ancestors(stack.chain.links[0].source))
-        breaks += _match_end(upstream, lacks_first, number, at_start=False)
+        breaks += _match_end(upstream, lacks_first, number, is_first=True)
     lacks_last = usual[len(last) :]
     if lacks_last and (*last, *lacks_last) == usual:
         downstream = _ordered_contractions(_descendants(stack.chain.adds[-1].node, graph))
-        breaks += _match_end(downstream, lacks_last, number, at_start=True)
+        breaks += _match_end(downstream, lacks_last, number, is_first=False)
     return breaks
 
 
 def _match_end(
-    contractions: tuple[Node, ...], lacks: Sequence[Weights], number: int, *, at_start: bool
+    contractions: tuple[Node, ...], lacks: Sequence[Weights], number: int, *, is_first: bool
 ) -> list[DetectedBreak]:
     size = sum(map(len, lacks))
-    part = contractions[:size] if at_start else contractions[-size:]
+    part = contractions[-size:] if is_first else contractions[:size]
     branches = _split_into_branches(part, set(lacks))
-    return [DetectedBreak(branch, number) for branch in branches]
+    return [DetectedBreak(branch, number, is_first=is_first) for branch in branches]
 
 
 def _descendants(value: Node, graph: Graph) -> set[Node]:

@@ -149,6 +149,10 @@ class StreamFinder:
             )
         return StreamChain(adds, links)
 
+    def norms_on_skips(self) -> set[DetectedNorm]:
+        """The norms that the skip of an add passes, whether or not it belongs to a stack."""
+        return {norm for add in self.adds for norm in self._trace_skip(add).norms}
+
     def _trace_skip(self, add: DetectedAdd) -> StreamLink:
         """Trace back the skip of an add; behind a projection the stream begins anew."""
         return StreamLink(add.skip, (), ()) if add.is_projected else self.trace_link(add.skip)
@@ -230,14 +234,15 @@ class StreamFinder:
         return inside
 
     def _drop_inner_adds(self) -> None:
-        """Leave out sums with a gate or a projection on the branch of another add.
+        """Leave out sums with a gate, a projection or a part on the branch of another add.
 
         They are the state of a recurrent cell, or parts of one branch.
         """
         dropped = {
             add
             for add in self.adds
-            if (add.is_gated or add.is_projected) and self.enclosing_add[add] is not None
+            if (add.is_gated or add.is_projected or add.is_part)
+            and self.enclosing_add[add] is not None
         }
         self.adds = [add for add in self.adds if add not in dropped]
         for add in dropped:
@@ -247,12 +252,46 @@ class StreamFinder:
             self.enclosing_add = self._find_enclosing_adds()
 
     def _find_enclosing_adds(self) -> dict[DetectedAdd, DetectedAdd | None]:
-        """The innermost add on whose branch each add lies."""
+        """The innermost add on whose branch each add lies.
+
+        An add of another stream that the branch reads does not lie on it: that stream passes by, as
+        the two of a reversible block or of a two-way decoder do.
+        """
+        sources = {a: self._trace_skip(a).source for a in self.adds}
+        successors: dict[Node, list[DetectedAdd]] = {}
+        for add, source in sources.items():
+            successors.setdefault(source, []).append(add)
         inner: dict[DetectedAdd, DetectedAdd | None] = {}
-        for add in self.adds:
+        for add in self.adds:  # in topological order
             holders = [h for h in self.adds if h is not add and add.node in self.regions[h]]
-            inner[add] = min(holders, key=lambda h: len(self.regions[h])) if holders else None
+            before = self.by_node.get(sources[add])
+            inner[add] = min(
+                (
+                    holder
+                    for holder in holders
+                    if not self._leads_past(add, holder, successors)
+                    and (
+                        before is None
+                        or sources[holder] is before.node
+                        or before.node in self.regions[holder]
+                    )
+                ),
+                key=lambda h: len(self.regions[h]),
+                default=None,
+            )
         return inner
+
+    def _leads_past(
+        self, add: DetectedAdd, holder: DetectedAdd, successors: Mapping[Node, list[DetectedAdd]]
+    ) -> bool:
+        """Whether the stream of `add` goes on to an add that is not on the branch of `holder`."""
+        pending = [add]
+        while pending:
+            for later in successors.get(pending.pop().node, ()):
+                if later.node not in self.regions[holder]:
+                    return True
+                pending.append(later)
+        return False
 
     def _continues_chain(self, previous: DetectedAdd, add: DetectedAdd) -> bool:
         is_compatible = previous.node.shape == add.node.shape or stream_width(

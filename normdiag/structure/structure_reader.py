@@ -53,7 +53,7 @@ class StructureReader:
             rows = group_by_module_list(finder.drop_inner_adds_by_line(chain.adds))
             for row, adds in rows.items():
                 if row is None and (len(rows) > 1 or len(adds) == 1):
-                    self.outside_adds += adds
+                    self.outside_adds += [a for a in adds if not a.is_projected]
                 elif len(adds) > 1 or (
                     finder.enclosing_add[adds[0]] is None and adds[0] not in gated
                 ):

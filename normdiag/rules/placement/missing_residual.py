@@ -50,7 +50,9 @@ class MissingResidual(Rule):
 
     ## When it is wrong
 
-    Architectures without skip connections by design.
+    Architectures without skip connections by design. Where the branch is the first of a stack, the
+    stream begins with its output, which some models mean to do (the mask decoder of SAM); that is
+    info.
 
     ## References
 
@@ -102,10 +104,11 @@ class MissingResidual(Rule):
             )
         if any(each.is_doubled for each in breaks):
             message += "; the output is then added to itself, x + x, which doubles it"
+        begins = all(each.is_first for each in breaks)
         return self.finding(
             message,
             ids=tuple(dict.fromkeys(each.last_module for each in breaks)),
-            severity="warning",
+            severity="info" if begins else "warning",
             confidence="high" if any(each.stack is not None for each in breaks) else "medium",
             measured=(float(len(breaks)), 0.0),
             advice="add the output of the branch to its input; expected for an architecture "
