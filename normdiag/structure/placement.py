@@ -13,7 +13,7 @@ def classify_add(facts: AddStructure) -> Placement:
     """Classify one add; inner norms count only where there are no other norms."""
     has_input = bool(facts.input_norms)
     has_output = bool(facts.output_norms)
-    if facts.is_interpolation or facts.add.is_mixed or facts.add.is_gated:
+    if facts.is_interpolation or facts.add.is_mixed or facts.add.is_gated or facts.lanes:
         return "other"
     if facts.skip_norms:
         return "normed-skip"

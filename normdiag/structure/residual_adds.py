@@ -11,7 +11,7 @@ from typing import Any
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import scalar_value
-from normdiag.structure.aten_operations import is_score_product, part_axis
+from normdiag.structure.aten_operations import MATRIX_PRODUCTS, is_score_product, part_axis
 from normdiag.structure.dataflow import (
     ScaleFactor,
     TracedOrigin,
@@ -152,9 +152,11 @@ class ResidualAddDetector:
         self, node: Node, mixed: Node, branch: Node, i: int
     ) -> DetectedAdd | None:
         """Match lanes of a stream that a small matrix mixes before the branch is added to each."""
-        if not is_score_product(mixed):
+        if not (is_score_product(mixed) or _mixes_lanes(mixed, node)):
             return None
         for lanes in mixed.parents:
+            if not lanes.is_data:
+                continue
             at = trace_origin(lanes).node
             same_size = prod(lanes.shape) == prod(node.shape)
             if len(node.shape) > 3 and same_size and trace_dependency(branch, at)[1]:
@@ -195,6 +197,14 @@ class ResidualAddDetector:
             if trace_dependency(branch, value)[1]:
                 return DetectedAdd(node, skip, [branch], i, value, _branch_sign(node, i))
         return None
+
+
+def _mixes_lanes(product: Node, node: Node) -> bool:
+    """Whether it is a product with a learned square matrix as small as an axis of streams."""
+    if product.op not in MATRIX_PRODUCTS or product.form is not None:
+        return False
+    matrices = [p.shape[-2:] for p in product.parents if not p.is_data and len(p.shape) > 1]
+    return any(a == b < node.shape[-1] and a in node.shape[:-1] for a, b in matrices)
 
 
 def _match_part(node: Node, skip: Node, start: Node, branch: Node, i: int) -> DetectedAdd | None:

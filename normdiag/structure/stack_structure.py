@@ -20,6 +20,7 @@ from normdiag.structure.raw_readers import find_raw_readers
 from normdiag.structure.repeated_layers import LayerAssignment
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
+from normdiag.structure.stream_lanes import StreamLanes, find_lanes
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class AddStructure:
     """Norms on the stream between two passes over the layers, listed with the last add."""
     is_interpolation: bool = False
     """x + a (F(x) - x), or one interpolation: the branch subtracts the stream."""
+    lanes: StreamLanes | None = None
+    """The streams that its value holds, where there are several."""
     raw_readers: tuple[Node, ...] = ()
     """Contractions with weights that read x past the input norms."""
 
@@ -158,6 +161,7 @@ def _build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> 
     return AddStructure(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
         count, parallel, (), tuple(factors), is_interpolation=is_interpolation,
+        lanes=find_lanes(add),
         raw_readers=find_raw_readers(add, region, inside) if inputs and not add.is_gated else (),
     )  # fmt: skip
 

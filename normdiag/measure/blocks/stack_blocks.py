@@ -190,7 +190,7 @@ class StackBlocks:
         is_plain = cut.span != "stack" and not norms
         for facts in adds[cut.first : cut.last]:
             is_scaled = facts.skip_factors or facts.is_interpolation or facts.add.is_gated
-            is_plain = is_plain and not is_scaled
+            is_plain = is_plain and not (is_scaled or facts.add.is_mixed)
         sequence, position = span.end.token
         return BlockSite(
             span=cut.span,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch.utils.checkpoint as checkpoints
+import torch.utils.checkpoint
 from torch.overrides import TorchFunctionMode
 
 _FUSED = (torch.addmm, torch.Tensor.addmm, torch.baddbmm, torch.Tensor.baddbmm)
@@ -37,6 +37,7 @@ def keep_checkpointed_values() -> Iterator[None]:
     A checkpointed function runs again in the backward, outside the recorder, on other operations
     than those that were recorded.
     """
+    checkpoints: Any = torch.utils.checkpoint
     original = {name: getattr(checkpoints, name, None) for name in (_PLAIN, "CheckpointFunction")}
     if any(value is None for value in original.values()):
         yield  # another version of torch: what fails is listed as not measured

@@ -36,7 +36,7 @@ def measure_closure(
             continue
         starts_layer = i == 0 or stack.layers.layer_of_add[i] != stack.layers.layer_of_add[i - 1]
         link = stack.chain.links[i]
-        if link.passed_adds or link.joins or add.is_gated:
+        if link.passed_adds or link.joins or add.is_gated or add.is_mixed:
             # another row of modules wrote in between, or data scales it: begin again behind it
             value = None
             starts_layer = True
