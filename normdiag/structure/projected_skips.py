@@ -46,9 +46,10 @@ def find_projected_root(skip: Node, branch: Node, adds: Collection[Node]) -> Nod
 
 
 def _before_norms(value: Node) -> Node:
-    """The value ahead of a norm that both the skip and the branch read."""
-    while isinstance(value.form, NormForm):
-        value = trace_origin(value.form.norm.source).node
+    """The value ahead of a norm and its activation that both the skip and the branch read."""
+    before = value.parents[0] if value.op in ACTIVATIONS and value.parents else value
+    while isinstance(before.form, NormForm):
+        value = before = trace_origin(before.form.norm.source).node
     return value
 
 
