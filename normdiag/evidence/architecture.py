@@ -155,6 +155,10 @@ class ResidualAdd:
     """Of the sum."""
     multipliers: tuple[Multiplier, ...] = ()
     """Stored tensors that multiply the branch somewhere, apart from the gains of its norms."""
+    is_projected: bool = False
+    """Whether the skip is transformed, P(x), by linear weights or by pooling."""
+    is_gated: bool = False
+    """Whether the skip is multiplied by a gate computed from data, g x."""
     raw_readers: tuple[str, ...] = ()
     """Modules on a branch with input norms whose weights read x itself, past these norms."""
 
@@ -198,6 +202,9 @@ class Stack:
     exceptions: tuple[PlacementException, ...] = ()
     """The adds whose placement differs from that of at least three quarters of the stack's adds,
     which is the stack's; where no placement has so many, it is `hybrid`."""
+    streams: int = 1
+    """Number of streams that its value holds beside each other (hyper-connections): branches read a
+    weighted sum of them and write to each."""
     layer_modules: int | None = None
     """Number of modules that compute the layers: fewer than `layers` where one runs several times
     and so its parameters are shared; null where layers are no modules."""

@@ -181,6 +181,8 @@ def _describe_adds(
                 skip_scale=learned.scale_summary(facts.skip_factors),
                 branch_scale=learned.scale_summary(facts.branch_factors),
                 dtype=facts.add.node.dtype,
+                is_projected=facts.add.is_projected,
+                is_gated=facts.add.is_gated,
                 raw_readers=tuple(dict.fromkeys(n.frame.path for n in facts.raw_readers)),
                 multipliers=learned.multiplier_values(
                     find_multipliers(stack.regions[facts.add], id_of_norm, stack.chain.width)
@@ -228,6 +230,7 @@ def _describe_stack(
             PlacementException(layer=rows[i].layer, add=rows[i].id, placement=placement)
             for i, placement in found.exceptions.items()
         ),
+        streams=max((f.lanes.count for f in stack.adds if f.lanes is not None), default=1),
         layer_modules=_count_layer_modules(stack),
     )
 

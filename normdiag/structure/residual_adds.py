@@ -112,7 +112,7 @@ class ResidualAddDetector:
             return None  # u - x subtracts the stream; x minus a filter of x adds nothing
         start = trace_origin(skip)
         is_derived, is_contracted = trace_dependency(branch, start.node)
-        if not is_derived and (biased := _step_past_bias(start.node)) is not None:
+        if not is_derived and (biased := step_past_bias(start.node)) is not None:
             start = trace_origin(biased)
             is_derived, is_contracted = trace_dependency(branch, start.node)
         if is_contracted:
@@ -217,7 +217,7 @@ def _match_part(node: Node, skip: Node, start: Node, branch: Node, i: int) -> De
     return DetectedAdd(node, skip, [branch], i, whole, is_part=True)
 
 
-def _step_past_bias(node: Node) -> Node | None:
+def step_past_bias(node: Node) -> Node | None:
     """Step past the sum of a value with a learned vector, such as the bias of a fused branch."""
     if node.op != "add" or scalar_value(node.kwargs.get("alpha", 1)) != 1:
         return None

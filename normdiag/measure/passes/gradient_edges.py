@@ -34,7 +34,7 @@ from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import RESHAPES
 from normdiag.structure.dataflow import step_back
 from normdiag.structure.feature_axis import feature_axis
-from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.residual_adds import DetectedAdd, step_past_bias
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,10 @@ class GradientEdges(ForwardStructure):
         node = add.skip
         while node is not add.root and node not in branch:
             step = step_back(node)
-            if step is None:
+            before = step_past_bias(node) if step is None else step[0]
+            if before is None:
                 break
-            node = step[0]
+            node = before
         # A view that changes nothing is the same memory: what reads the one is taken to read the
         # other, but autograd tells them apart, and only behind the view do both come together.
         while _changes_nothing(node):

@@ -53,6 +53,8 @@ def _list_facts(stack: Stack, norms: tuple[Norm, ...]) -> Iterator[tuple[str, st
         f"{format_count(stack.residual_adds_per_layer, 'residual add')} and "
         f"{format_count(stack.norms_per_layer, 'norm')} ({stack.norm_kind or 'no norm'})",
     )
+    if stack.streams > 1:
+        yield "streams", f"{stack.streams:,}, read and written by each branch with weights"
     modules = stack.layer_modules
     if modules is not None and modules < stack.layers:
         yield (
