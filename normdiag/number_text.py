@@ -76,13 +76,13 @@ def format_factor(factor: float | None) -> str:
     return f"{format_number(factor)}×"
 
 
-def format_count(many: int, noun: str) -> str:
+def format_count(many: int, noun: str, plural: str | None = None) -> str:
     """Return `many` with thousands marked, and the noun in its number.
 
     >>> format_count(1, "norm"), format_count(1200, "norm")
     ('1 norm', '1,200 norms')
     """
-    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"
+    return f"{many:,} {noun}" if many == 1 else f"{many:,} {plural or noun + 's'}"
 
 
 def format_setting(value: float) -> str:

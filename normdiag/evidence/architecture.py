@@ -157,6 +157,12 @@ class ResidualAdd:
     """Of the sum."""
     multipliers: tuple[Multiplier, ...] = ()
     """Stored tensors that multiply the branch somewhere, apart from the gains of its norms."""
+    is_projected: bool = False
+    """Whether the skip is transformed, P(x), by linear weights or by pooling."""
+    is_gated: bool = False
+    """Whether the skip is multiplied by a gate computed from data, g x."""
+    raw_readers: tuple[str, ...] = ()
+    """Modules on a branch with input norms whose weights read x itself, past these norms."""
 
 
 @record
@@ -177,6 +183,15 @@ class SingleAdd:
 def title_stack(id: str) -> str:
     """Return the id; that of a stack at the root of the module tree is empty."""
     return id or "the model (root)"
+
+
+@record
+class PlacementException:
+    """A residual add whose placement is not that of its stack."""
+
+    layer: int
+    add: str
+    placement: Placement
 
 
 @record
@@ -203,11 +218,45 @@ class Stack:
     """For `hybrid` and `other`: a description of the structure."""
     single_adds: tuple[SingleAdd, ...] = ()
     """The adds on the stream that belong to no layer, in the order of the forward."""
+    exceptions: tuple[PlacementException, ...] = ()
+    """The adds whose placement differs from that of at least three quarters of the stack's adds,
+    which is the stack's; where no placement has so many, it is `hybrid`."""
+    streams: int = 1
+    """Number of streams that its value holds beside each other (hyper-connections): branches read a
+    weighted sum of them and write to each."""
+    layer_modules: int | None = None
+    """Number of modules that compute the layers: fewer than `layers` where one runs several times
+    and so its parameters are shared; null where layers are no modules."""
 
     @property
     def title(self) -> str:
         """The id in words."""
         return title_stack(self.id)
+
+
+@record
+class StreamBreak:
+    """A branch that is not added to the stream: its output takes the place of the stream."""
+
+    first_module: str
+    """The module that computes the first contraction of the branch."""
+    last_module: str
+    """The module that computes the last one."""
+    stack: str | None
+    """The stack behind it, or the one before it; null in a model without residual adds."""
+    is_doubled: bool = False
+    """Whether its output is then added to itself, x + x."""
+    is_first: bool = False
+    """Whether it begins the stream: it stands before the first add of a stack whose other layers
+    add this branch."""
+
+
+@record
+class Doubling:
+    """An addition of the stream to itself, x + x."""
+
+    module: str
+    line: str | None
 
 
 @record
@@ -217,6 +266,8 @@ class Architecture:
     stacks: tuple[Stack, ...] = ()
     norms: tuple[Norm, ...] = ()
     residual_adds: tuple[ResidualAdd, ...] = ()
+    breaks: tuple[StreamBreak, ...] = ()
+    doublings: tuple[Doubling, ...] = ()
 
     def adds_of_stack(self, stack_id: str) -> tuple[ResidualAdd, ...]:
         """The residual adds of one stack, in the order of the forward."""

@@ -24,6 +24,25 @@ class SkippedMeasurement:
 
 
 @record
+class UnusedModule:
+    """A module that did not run, within one that did, and of which no parameter was used."""
+
+    module: str
+    parameters: int
+    """Number of its parameters."""
+    stack: str | None
+    """The stack in whose layer it lies, or whose layers are in the same list."""
+    layer: int | None
+    is_choice: bool
+    """Whether other items of its list, or of the same list in another layer, ran: the input chooses
+    among them (experts)."""
+    is_norm: bool
+    """Whether it holds vectors alone, as a norm does."""
+    runs_elsewhere: bool
+    """Whether the same module of another layer ran."""
+
+
+@record
 class Coverage:
     """What the report does not cover."""
 
@@ -31,6 +50,8 @@ class Coverage:
     unexplained_norms: tuple[str, ...] = ()
     """Ids of norms that belong to no stack."""
     modules_not_called: tuple[str, ...] = ()
+    unused_modules: tuple[UnusedModule, ...] = ()
+    """The outermost of them, with where they lie."""
     skipped: tuple[SkippedMeasurement, ...] = ()
     measures: tuple[str, ...] = ()
     """The measures that were taken, those that others require included."""

@@ -10,6 +10,7 @@ from normdiag.capture.scopes import plain_path
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
 from normdiag.graph import Node
 from normdiag.measure.passes.forward_structure import ForwardStructure
+from normdiag.measure.unused_modules import find_unused_modules
 from normdiag.structure.dataflow import trace_dependency
 from normdiag.structure.stack_structure import StackStructure
 
@@ -21,12 +22,14 @@ def summarise_coverage(
 ) -> Coverage:
     """List what one forward leaves unexplained, and what was `skipped`."""
     sites = forward.sites
+    not_called = _modules_not_called(model, forward)
     return Coverage(
         unexplained_adds=tuple(_unexplained_adds(forward)),
         unexplained_norms=tuple(
             id for norm, id in sites.norms.items() if sites.attachments[norm].role == "unattached"
         ),
-        modules_not_called=_modules_not_called(model, forward),
+        modules_not_called=not_called,
+        unused_modules=tuple(find_unused_modules(model, forward, not_called)),
         skipped=(*skipped, *_opaque_kernels(forward)),
         operations=len(forward.graph),
     )
@@ -54,13 +57,28 @@ def _additions_on_trunk(forward: ForwardStructure) -> list[Node]:
     for stack in stacks:
         low, high = spans.get(stack.chain.width, (stack.adds[0].add.index, 0))
         spans[stack.chain.width] = (low, max(high, stack.adds[-1].add.index))
+    known = {n for s in stacks for n in _conditions(s)}
     additions = []
     for node in forward.reader.plain_additions:
         low, high = spans.get(node.shape[-1], (0, 0))
         is_between = low < node.index < high and node not in on_branches
-        if is_between and any(_depends_on_stream(node, stack) for stack in stacks):
+        is_explained = node in known or node.form is not None  # a part of a norm
+        if (
+            is_between
+            and not is_explained
+            and any(_depends_on_stream(node, stack) for stack in stacks)
+        ):
             additions.append(node)
     return additions
+
+
+def _conditions(stack: StackStructure) -> Iterator[Node]:
+    """The sums of the stream with what does not derive from it, on the way between two adds."""
+    start = stack.chain.links[0].source
+    for link in stack.chain.links:
+        for node in link.joins:
+            if not all(trace_dependency(p, start)[0] for p in node.parents if p.is_data):
+                yield node
 
 
 def _depends_on_stream(node: Node, stack: StackStructure) -> bool:

@@ -9,6 +9,7 @@ from normdiag.errors import UsageError
 from normdiag.rules.coverage.defaulted_setting import DefaultedSetting
 from normdiag.rules.coverage.incomplete_trace import IncompleteTrace
 from normdiag.rules.coverage.replay_mismatch import ReplayMismatch
+from normdiag.rules.coverage.unused_module import UnusedModuleRule
 from normdiag.rules.coverage.weights_not_loaded import WeightsNotLoaded
 from normdiag.rules.gradient.clip_dominated import ClipDominated
 from normdiag.rules.gradient.exploding_gradient import ExplodingGradient
@@ -33,9 +34,11 @@ from normdiag.rules.placement.batch_coupled_norm import BatchCoupledNorm
 from normdiag.rules.placement.deep_post_norm import DeepPostNorm
 from normdiag.rules.placement.double_final_norm import DoubleFinalNorm
 from normdiag.rules.placement.missing_final_norm import MissingFinalNorm
+from normdiag.rules.placement.missing_residual import MissingResidual
 from normdiag.rules.placement.mixed_placement import MixedPlacement
 from normdiag.rules.placement.narrow_norm import NarrowNorm
 from normdiag.rules.placement.near_norm import NearNorm
+from normdiag.rules.placement.raw_branch_input import RawBranchInput
 from normdiag.rules.placement.unexpected_axis import UnexpectedAxis
 from normdiag.rules.precision.absorbed_update import AbsorbedUpdate
 from normdiag.rules.precision.epsilon_underflow import EpsilonUnderflow
@@ -56,6 +59,7 @@ RULES: tuple[Rule, ...] = (
     ReplayMismatch(),
     WeightsNotLoaded(),
     DefaultedSetting(),
+    UnusedModuleRule(),
     DeepPostNorm(),
     MissingFinalNorm(),
     DoubleFinalNorm(),
@@ -64,6 +68,8 @@ RULES: tuple[Rule, ...] = (
     NarrowNorm(),
     UnexpectedAxis(),
     NearNorm(),
+    MissingResidual(),
+    RawBranchInput(),
     DeadGain(),
     GainOutlier(),
     NonFiniteParameter(),

@@ -73,7 +73,7 @@ def describe_places(sites: Sequence[RatedSite]) -> str:
     named = [
         f"{format_layers(numbers)} of {title_stack(stack)}" for stack, numbers in layers.items()
     ]
-    return _list_places([*named, *unplaced])
+    return list_places([*named, *unplaced])
 
 
 def describe_sites(sites: Sequence[RatedSite], noun: str) -> str:
@@ -110,7 +110,8 @@ def _join_words(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _list_places(places: Sequence[str], most: int = 4) -> str:
+def list_places(places: Sequence[str], most: int = 4) -> str:
+    """List places in words, "a, b and c", "a, b, c, d and 3 more"."""
     if len(places) <= most:
         return _join_words(places)
     return f"{', '.join(places[:most])} and {len(places) - most} more"

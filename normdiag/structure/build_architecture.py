@@ -8,15 +8,18 @@ from typing import Protocol
 
 from normdiag.evidence.architecture import (
     Architecture,
+    Doubling,
     Gain,
     Multiplier,
     Norm,
     NormKind,
+    PlacementException,
     ResidualAdd,
     Scale,
     ScaleKind,
     SingleAdd,
     Stack,
+    StreamBreak,
 )
 from normdiag.evidence.epsilon_forms import EpsForm
 from normdiag.graph import Graph, Node
@@ -29,6 +32,7 @@ from normdiag.structure.placement import classify_add, classify_stack
 from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.site_ids import add_ids, norm_ids, stack_ids
 from normdiag.structure.stack_structure import StackStructure
+from normdiag.structure.stream_breaks import find_doublings, find_stream_breaks
 from normdiag.structure.stream_readers import StreamReaders
 
 _EPS_FORMS: dict[EpsPlace, EpsForm] = {
@@ -96,6 +100,19 @@ def build_architecture(
         stacks=tuple(described_stacks),
         norms=tuple(_describe_norm(n, ids, graph, names, attachments[n], learned) for n in norms),
         residual_adds=tuple(described_adds),
+        breaks=tuple(
+            StreamBreak(
+                first_module=each.ends[0],
+                last_module=each.ends[1],
+                stack=None if each.stack is None else names[each.stack],
+                is_doubled=each.is_doubled,
+                is_first=each.is_first,
+            )
+            for each in find_stream_breaks(stacks, norms, graph)
+        ),
+        doublings=tuple(
+            Doubling(module=node.frame.path, line=node.line) for node in find_doublings(stacks)
+        ),
     )
     in_layers = {f.add: adds[f.add] for stack in stacks for f in stack.adds}
     by_name = dict(zip(names, stacks, strict=True))
@@ -184,6 +201,9 @@ def _describe_adds(
                 skip_scale=learned.scale_summary(facts.skip_factors),
                 branch_scale=learned.scale_summary(facts.branch_factors),
                 dtype=facts.add.node.dtype,
+                is_projected=facts.add.is_projected,
+                is_gated=facts.add.is_gated,
+                raw_readers=tuple(dict.fromkeys(n.frame.path for n in facts.raw_readers)),
                 multipliers=learned.multiplier_values(
                     find_multipliers(stack.regions[facts.add], id_of_norm, stack.chain.width)
                 ),
@@ -199,7 +219,7 @@ def _describe_stack(
     ids: dict[DetectedNorm, str],
     attachments: dict[DetectedNorm, NormAttachment],
 ) -> Stack:
-    placement, note = classify_stack(stack)
+    found = classify_stack(stack)
     kinds = Counter(n.kind for _, n in counted_norms(stack))
     kind: NormKind | None = kinds.most_common(1)[0][0] if kinds else None  # type: ignore[assignment]
     before = [n for n, a in attachments.items() if a.role == "embedding"]
@@ -208,7 +228,7 @@ def _describe_stack(
     embedding = ids[first[0]] if first else None
     return Stack(
         id=name,
-        placement=placement,
+        placement=found.placement,
         norm_kind=kind,
         layers=stack.layers.count,
         norms_per_layer=norms_per_layer(stack),
@@ -225,8 +245,19 @@ def _describe_stack(
                 for f, r in zip(stack.adds, rows, strict=True)
             ]
         ),
-        note=note,
+        note=found.note,
+        exceptions=tuple(
+            PlacementException(layer=rows[i].layer, add=rows[i].id, placement=placement)
+            for i, placement in found.exceptions.items()
+        ),
+        streams=max((f.lanes.count for f in stack.adds if f.lanes is not None), default=1),
+        layer_modules=_count_layer_modules(stack),
     )
+
+
+def _count_layer_modules(stack: StackStructure) -> int | None:
+    paths = {frame.path for frame in stack.layers.frames if frame is not None}
+    return len(paths) or None
 
 
 def _feeds_stack(norm: DetectedNorm, stack: StackStructure) -> bool:

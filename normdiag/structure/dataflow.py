@@ -54,6 +54,8 @@ def step_back(node: Node) -> tuple[Node, ScaleFactor | None] | None:
         return _step_past_appended_tokens(node)
     if op == "add" and scalar_value(node.args[1]) == 0.0:  # what sum() starts from
         return first, None
+    if op == "add" and node.args[0] is node.args[1]:  # x + x
+        return first, ScaleFactor(2.0)
     if op == "sub":
         return _step_past_filter(node)
     return None

@@ -21,6 +21,7 @@ def find_final_norms(
     usual = {_norm_place(n) for link in chain.links[1:] for n in link.norms}
     are_behind_layers = not layers.has_scopes or has_norms_behind_layers(chain, layers)
     on_branches = {n for a in finder.stack_adds for n in finder.regions[a]}
+    on_branches -= {n.node for n in finder.norms_on_skips()}  # what another stream reads as well
     while True:
         nexts = [
             n for n in finder.norm_of.values() if n not in inside and n not in outside
@@ -71,8 +72,8 @@ def _find_norm_of_mixture(
 ) -> list[DetectedNorm]:
     """Find the norm that reads a mixture of the last value with lanes or earlier layers."""
     for norm in sorted(finder.norm_of.values(), key=lambda n: n.index):
-        if norm.index < value.index or norm.node in on_branches or norm.count != width:
-            continue
+        if norm.index < value.index or norm.node in on_branches or norm.count % width:
+            continue  # a whole multiple of the width: two streams are concatenated
         if layers.find_layer(norm.node) is None and _reaches_unweighted(norm.source, value):
             return [norm]
     return []

@@ -27,6 +27,10 @@ def format_add(facts: AddStructure, skip_scale: Scale, branch_scale: Scale) -> s
         prefix = f"y = {_format_norms(facts.skip_norms, 'x')}; "
         x = "y"
     branch = _format_branch(facts, x)
+    if facts.add.is_projected:
+        x = f"P({x})"
+    if facts.add.is_gated:
+        return prefix + _format_norms(facts.stream_norms, f"g {x} + g' {branch}")
     drawn = f"{_format_scaled_skip(skip_scale, x)} + {_format_scaled_branch(branch_scale, branch)}"
     return prefix + _format_norms(facts.stream_norms, drawn)
 

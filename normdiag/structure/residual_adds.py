@@ -11,7 +11,7 @@ from typing import Any
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import scalar_value
-from normdiag.structure.aten_operations import is_score_product
+from normdiag.structure.aten_operations import MATRIX_PRODUCTS, is_score_product, part_axis
 from normdiag.structure.dataflow import (
     ScaleFactor,
     TracedOrigin,
@@ -20,6 +20,8 @@ from normdiag.structure.dataflow import (
     trace_dependency,
     trace_origin,
 )
+from normdiag.structure.gated_residuals import find_gated_skip
+from normdiag.structure.projected_skips import find_projected_root
 
 ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
@@ -44,6 +46,12 @@ class DetectedAdd:
     is_continued: bool = False
     is_mixed: bool = False
     """Whether x is a mixture of the lanes of the stream."""
+    is_gated: bool = False
+    """Whether x is multiplied by a gate that is computed from data: y = g x + u."""
+    is_projected: bool = False
+    """Whether the skip operand is a projection of x, by linear weights or by pooling."""
+    is_part: bool = False
+    """Whether the skip is a part of the features of x and the branch reads another part."""
     skip_factors: tuple[ScaleFactor, ...] = ()
 
     @property
@@ -78,8 +86,24 @@ class ResidualAddDetector:
                 self.adds.append(add)
                 self._by_node[node] = add
                 return add
-        if a.is_data and b.is_data:
+        if not (a.is_data and b.is_data):
+            return None
+        add = self._match_projected_skip(node, a, b)
+        if add is None:
             self.plain_additions.append(node)
+            return None
+        self.adds.append(add)
+        self._by_node[node] = add
+        return add
+
+    def _match_projected_skip(self, node: Node, a: Node, b: Node) -> DetectedAdd | None:
+        """Match P(x) + F(x), a skip through linear weights or pooling."""
+        if node.op != "add" or not a.shape == b.shape == node.shape:
+            return None
+        for i, (skip, branch) in enumerate(((a, b), (b, a))):
+            root = find_projected_root(skip, branch, self._by_node)
+            if root is not None:
+                return DetectedAdd(node, skip, [branch], i, root, is_projected=True)
         return None
 
     def _match_residual(self, node: Node, skip: Node, branch: Node, i: int) -> DetectedAdd | None:
@@ -89,6 +113,9 @@ class ResidualAddDetector:
             return None  # u - x subtracts the stream; x minus a filter of x adds nothing
         start = trace_origin(skip)
         is_derived, is_contracted = trace_dependency(branch, start.node)
+        if not is_derived and (biased := step_past_bias(start.node)) is not None:
+            start = trace_origin(biased)
+            is_derived, is_contracted = trace_dependency(branch, start.node)
         if is_contracted:
             return DetectedAdd(
                 node,
@@ -103,9 +130,11 @@ class ResidualAddDetector:
             return None
         return (
             self._match_joined_tokens(node, skip, branch, i)
+            or self._match_gated_skip(node, skip, branch, i)
             or self._match_continuation(node, start, branch, i)
             or self._match_delayed_branch(node, skip, branch, i)
             or self._match_mixed_lanes(node, start.node, branch, i)
+            or _match_part(node, skip, start.node, branch, i)
         )
 
     def _match_joined_tokens(
@@ -121,13 +150,28 @@ class ResidualAddDetector:
             node, skip, [branch], i, root, _branch_sign(node, i), skip_factors=start.factors
         )
 
+    def _match_gated_skip(self, node: Node, skip: Node, branch: Node, i: int) -> DetectedAdd | None:
+        """Match g x + g' u; in n + z (x - n), the difference is no residual add."""
+        x = find_gated_skip(skip, branch)
+        if x is None:
+            return None
+        root = trace_origin(x).node
+        if not trace_dependency(branch, root)[1]:
+            return None
+        for difference in trace_origin(skip).node.parents:
+            if (inner := self._by_node.get(trace_origin(difference).node)) is not None:
+                inner.is_continued = inner.is_continued or inner.node.op == "sub"
+        return DetectedAdd(node, x, [branch], i, root, is_gated=True)
+
     def _match_mixed_lanes(
         self, node: Node, mixed: Node, branch: Node, i: int
     ) -> DetectedAdd | None:
         """Match lanes of a stream that a small matrix mixes before the branch is added to each."""
-        if not is_score_product(mixed):
+        if not (is_score_product(mixed) or _mixes_lanes(mixed, node)):
             return None
         for lanes in mixed.parents:
+            if not lanes.is_data:
+                continue
             at = trace_origin(lanes).node
             same_size = prod(lanes.shape) == prod(node.shape)
             if len(node.shape) > 3 and same_size and trace_dependency(branch, at)[1]:
@@ -170,6 +214,33 @@ class ResidualAddDetector:
         return None
 
 
+def _mixes_lanes(product: Node, node: Node) -> bool:
+    """Whether it is a product with a learned square matrix as small as an axis of streams."""
+    if product.op not in MATRIX_PRODUCTS or product.form is not None:
+        return False
+    matrices = [p.shape[-2:] for p in product.parents if not p.is_data and len(p.shape) > 1]
+    return any(a == b < node.shape[-1] and a in node.shape[:-1] for a, b in matrices)
+
+
+def _match_part(node: Node, skip: Node, start: Node, branch: Node, i: int) -> DetectedAdd | None:
+    """Match x1 + F(x2) with x1 and x2 parts of the features of one value (a reversible block)."""
+    if node.op != "add" or part_axis(start) != -1:
+        return None
+    whole = trace_origin(start.parents[0]).node
+    if whole.shape[-1] < 2 * node.shape[-1] or not trace_dependency(branch, whole)[1]:
+        return None
+    return DetectedAdd(node, skip, [branch], i, whole, is_part=True)
+
+
+def step_past_bias(node: Node) -> Node | None:
+    """Step past the sum of a value with a learned vector, such as the bias of a fused branch."""
+    if node.op != "add" or scalar_value(node.kwargs.get("alpha", 1)) != 1:
+        return None
+    data = [p for p in node.parents if p.is_data and p.shape == node.shape]
+    learned = [p for p in node.parents if not p.is_data and len(p.shape) == 1]
+    return data[0] if len(data) == len(learned) == 1 else None
+
+
 def _branch_sign(node: Node, skip_index: int) -> float:
     return -1.0 if node.op == "sub" and skip_index == 0 else 1.0
 
@@ -197,6 +268,13 @@ def _raw_operands(node: Node) -> tuple[Any, Any]:
 
 def _is_data(value: Any) -> bool:
     return isinstance(value, Node) and value.is_data
+
+
+def is_doubling(node: Node) -> bool:
+    """Whether an activation is added to itself."""
+    if node.op != "add" or not (node.is_data and node.is_floating) or len(node.args) < 2:
+        return False
+    return node.args[0] is node.args[1] and len(node.shape) > 1
 
 
 def branch_summands(branch: Node, root: Node) -> list[Node]:

@@ -7,6 +7,7 @@ part before the next (two encoders behind each other).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -37,8 +38,10 @@ class StackPart:
 class ChainSplitter:
     """Splits the chains of one forward into stacks."""
 
-    def __init__(self, finder: StreamFinder) -> None:
+    def __init__(self, finder: StreamFinder, gated: Collection[DetectedAdd]) -> None:
+        """`gated`: adds inside a gated unit, which are no stream alone."""
         self._finder = finder
+        self._gated = gated
         places = PlaceFinder()
         self._places = {a: places.find_places(a, finder.regions[a]) for a in finder.adds}
         self._mixing = {a for a in finder.adds if branch_mixes_tokens(a, finder.regions[a])}
@@ -55,7 +58,7 @@ class ChainSplitter:
             is_lone = len(members) == 1 and len(rows) > 1
             if is_lone or (row is None and (len(rows) > 1 or len(members) == 1)):
                 self._keep_lone_adds(members, number)
-            elif len(members) > 1 or self._finder.enclosing_add[members[0]] is None:
+            elif len(members) > 1 or self._is_stream(members[0]):
                 parts += self._build_parts(chain, members, number)
         return parts
 
@@ -66,6 +69,9 @@ class ChainSplitter:
             self._keep_lone_adds(single, number)
             chain = self._finder.extract_chain(chain, [a for a in chain.adds if a not in single])
         return StackPart(chain, layers, number)
+
+    def _is_stream(self, add: DetectedAdd) -> bool:
+        return self._finder.enclosing_add[add] is None and add not in self._gated
 
     def _keep_lone_adds(self, adds: list[DetectedAdd], number: int) -> None:
         """Keep adds, named by the module that adds.

@@ -16,9 +16,12 @@ from normdiag.structure.aten_operations import (
 )
 from normdiag.structure.dataflow import ScaleFactor, nodes_between, step_back, trace_origin
 from normdiag.structure.final_norms import find_final_norms, has_norms_behind_layers
+from normdiag.structure.gated_residuals import step_past_gate
 from normdiag.structure.layer_assignment import LayerAssignment
+from normdiag.structure.raw_readers import find_raw_readers
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
+from normdiag.structure.stream_lanes import StreamLanes, find_lanes
 
 if TYPE_CHECKING:
     from normdiag.structure.single_adds import SingleAddStructure
@@ -43,7 +46,11 @@ class AddStructure:
     between_norms: tuple[DetectedNorm, ...] = ()
     """Norms on the stream between two passes over the layers, listed with the last add."""
     is_interpolation: bool = False
-    """x + a (F(x) - x): the branch subtracts the stream."""
+    """x + a (F(x) - x), or one interpolation: the branch subtracts the stream."""
+    lanes: StreamLanes | None = None
+    """The streams that its value holds, where there are several."""
+    raw_readers: tuple[Node, ...] = ()
+    """Contractions with weights that read x past the input norms."""
 
 
 @dataclass(slots=True)
@@ -142,7 +149,7 @@ def build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> A
     outputs: list[DetectedNorm] = []
     factors = _addition_factors(add)
     terms: list[Node] = []
-    is_interpolation = False
+    is_interpolation = add.node.op == "lerp"
     for branch in add.branches:
         end = _trace_branch_end(branch, add.root, finder)
         outputs += [n for n in end.norms if n.node in region]
@@ -162,6 +169,8 @@ def build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> A
     return AddStructure(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
         count, parallel, (), tuple(factors), is_interpolation=is_interpolation,
+        lanes=find_lanes(add),
+        raw_readers=find_raw_readers(add, region, inside) if inputs and not add.is_gated else (),
     )  # fmt: skip
 
 
@@ -185,7 +194,7 @@ def _trace_branch_end(branch: Node, root: Node, finder: StreamFinder) -> _Branch
             end.norms.append(norm)
             end.node = norm.source
             continue
-        step = step_back(node)
+        step = step_back(node) or step_past_gate(node)
         if step is not None:
             end.node, factor = step
             if factor is not None:

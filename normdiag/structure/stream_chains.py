@@ -7,13 +7,13 @@ that branch: a chain links only adds with the same innermost enclosing add.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
+from normdiag.structure.aten_operations import ATTENTION, is_contraction
 from normdiag.structure.dataflow import (
     ScaleFactor,
     joined_tokens,
@@ -23,7 +23,10 @@ from normdiag.structure.dataflow import (
     trace_origin,
 )
 from normdiag.structure.feature_axis import stream_axis
+from normdiag.structure.gated_residuals import step_past_gate
+from normdiag.structure.mirrored_sums import find_mirrored_sums
 from normdiag.structure.mixed_operands import find_mixed_operands
+from normdiag.structure.projected_skips import ACTIVATIONS
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 
 
@@ -38,8 +41,14 @@ class StreamLink:
     factors: tuple[ScaleFactor, ...]
     passed_adds: tuple[DetectedAdd, ...] = ()
     """Adds passed that belong to no stack of this chain, last first."""
-    is_altered: bool = False
-    """Whether anything else was passed: a value added, a gate, tokens cut off or joined again."""
+    joins: tuple[Node, ...] = ()
+    """What else was passed, last first: sums and products of the stream with other data, such as a
+    condition, and tokens cut off or joined again."""
+
+    @property
+    def is_altered(self) -> bool:
+        """Whether the stream is another value behind the link than norms and scales make of it."""
+        return bool(self.joins)
 
 
 @dataclass(slots=True)
@@ -77,20 +86,23 @@ class StreamFinder:
         self.adds: list[DetectedAdd] = []
         self.by_node: dict[Node, DetectedAdd] = {}
         scores = _find_score_nodes(nodes)
+        adds = [add for add in adds if not add.is_continued and add.node not in scores]
+        mirrored = find_mirrored_sums(adds)
         for add in adds:
-            if not add.is_continued and add.node not in scores and not self._is_injection(add):
+            if add not in mirrored and not self._is_injection(add):
                 self.adds.append(add)
                 self.by_node[add.node] = add
                 self._join_operands.clear()
         self.regions = {a: self._branch_nodes(a) for a in self.adds}
         self._drop_mixed_operands()
         self.enclosing_add = self._find_enclosing_adds()
+        self._drop_inner_adds()
         self.stack_adds: set[DetectedAdd] = set()
         """Adds that belong to a stack."""
 
     def find_chains(self) -> list[StreamChain]:
         """Find all chains in the order of the forward; longer chains take shared adds first."""
-        links = {a: self.trace_link(a.skip) for a in self.adds}
+        links = {a: self._trace_skip(a) for a in self.adds}
         length: dict[DetectedAdd, int] = {}
         before: dict[DetectedAdd, DetectedAdd | None] = {}
         for add in self.adds:  # in topological order
@@ -138,25 +150,33 @@ class StreamFinder:
         kept_nodes = {a.node for a in adds}
         links = []
         for add in adds:
-            link = self.trace_link(add.skip)
+            link = self._trace_skip(add)
             norms, factors, passed = [*link.norms], [*link.factors], []
-            is_altered = link.is_altered
+            joins = [*link.joins]
             while link.source in self.by_node and link.source not in kept_nodes:
                 passed.append(self.by_node[link.source])
-                link = self.trace_link(passed[-1].skip)
+                link = self._trace_skip(passed[-1])
                 norms += link.norms
                 factors += link.factors
-                is_altered = is_altered or link.is_altered
+                joins += link.joins
             links.append(
-                StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed), is_altered)
+                StreamLink(link.source, tuple(norms), tuple(factors), tuple(passed), tuple(joins))
             )
         return StreamChain(adds, links)
+
+    def norms_on_skips(self) -> set[DetectedNorm]:
+        """The norms that the skip of an add passes, whether or not it belongs to a stack."""
+        return {norm for add in self.adds for norm in self._trace_skip(add).norms}
+
+    def _trace_skip(self, add: DetectedAdd) -> StreamLink:
+        """Trace back the skip of an add; behind a projection the stream begins anew."""
+        return StreamLink(add.skip, (), ()) if add.is_projected else self.trace_link(add.skip)
 
     def trace_link(self, node: Node) -> StreamLink:
         """Trace back through copies, scales and norms to an add or to the start of the stream."""
         norms: list[DetectedNorm] = []
         factors: list[ScaleFactor] = []
-        is_altered = False
+        joins: list[Node] = []
         while node not in self.by_node:
             norm = self.norm_by_output.get(node) or self.norm_of.get(node)
             if norm is not None:
@@ -166,17 +186,18 @@ class StreamFinder:
             if node in self._mixed:
                 node = self._mixed[node]
                 continue
-            step = step_back(node) or _step_past_gate(node)
+            step = step_back(node) or step_past_gate(node)
             if step is None:
                 joined = self._join_operand(node) or self._joined_tokens(node)
                 if joined is None:
                     break
-                node, is_altered = joined, True
+                joins.append(node)
+                node = joined
                 continue
             node, factor = step
             if factor is not None:
                 factors.append(factor)
-        return StreamLink(node, tuple(norms), tuple(factors), is_altered=is_altered)
+        return StreamLink(node, tuple(norms), tuple(factors), joins=tuple(joins))
 
     def _is_injection(self, add: DetectedAdd) -> bool:
         """Whether an older value is added to the stream (position embedding, earlier layer).
@@ -213,13 +234,22 @@ class StreamFinder:
         return latest
 
     def _join_operand(self, node: Node) -> Node | None:
-        """The stream operand of an addition that is no residual add (another stream, a bias)."""
+        """The stream operand of a sum or product that is no residual add.
+
+        The other one is another stream, a bias, or data that modulates the stream. An activation on
+        the stream is passed as well.
+        """
         if node not in self._join_operands:
-            pair = addition_operands(node) or ()
+            pair = addition_operands(node) or _modulation_operands(node)
+            if node.op in ACTIVATIONS:  # relu(x + F(x))
+                pair = node.parents[:1]
             operands = pair[:1] if node.op == "sub" else pair
-            sources = {o: self.trace_link(o).source for o in operands}
-            carriers = [o for o, source in sources.items() if source in self.by_node]
-            self._join_operands[node] = max(carriers, key=lambda o: sources[o].index, default=None)
+            links = {o: self.trace_link(o) for o in operands}
+            carriers = [o for o in operands if self._carries_stream(node, links[o])]
+            if node.op == "mul" and not _is_modulated(carriers, operands, links):
+                carriers = []
+            at = {o: links[o].source.index for o in carriers}
+            self._join_operands[node] = max(carriers, key=lambda o: at[o], default=None)
         return self._join_operands[node]
 
     def _drop_mixed_operands(self) -> None:
@@ -231,6 +261,11 @@ class StreamFinder:
                 del self.by_node[add.node]
             self._join_operands.clear()
 
+    def _carries_stream(self, join: Node, link: StreamLink) -> bool:
+        """Whether an operand is a stream's value, or the modulated norm of its first value."""
+        is_modulated = join.op == "mul" or any(n.op == "mul" for n in link.joins)
+        return link.source in self.by_node or (bool(link.norms) and is_modulated)
+
     def _branch_nodes(self, add: DetectedAdd) -> set[Node]:
         inside: set[Node] = set()
         for branch in add.branches:
@@ -238,23 +273,66 @@ class StreamFinder:
         inside.discard(add.root)
         return inside
 
+    def _drop_inner_adds(self) -> None:
+        """Leave out sums with a gate, a projection or a part on the branch of another add.
+
+        They are the state of a recurrent cell, or parts of one branch.
+        """
+        dropped = {
+            add
+            for add in self.adds
+            if (add.is_gated or add.is_projected or add.is_part)
+            and self.enclosing_add[add] is not None
+        }
+        self.adds = [add for add in self.adds if add not in dropped]
+        for add in dropped:
+            del self.by_node[add.node], self.regions[add], self.enclosing_add[add]
+        if dropped:
+            self._join_operands.clear()
+            self.enclosing_add = self._find_enclosing_adds()
+
     def _find_enclosing_adds(self) -> dict[DetectedAdd, DetectedAdd | None]:
         """The innermost add on whose branch each add lies.
 
-        A sum beside the stream that adds the same branches holds none of the stream's adds.
+        An add of another stream that the branch reads does not lie on it: that stream passes by, as
+        the two of a reversible block or of a two-way decoder do. A sum beside the stream that adds
+        the same branches holds none of the stream's adds.
         """
-        inner: dict[DetectedAdd, DetectedAdd | None] = {}
+        sources = {a: self._trace_skip(a).source for a in self.adds}
         written = {a: {trace_origin(b).node for b in a.branches} for a in self.adds}
-        for add in self.adds:
+        successors: dict[Node, list[DetectedAdd]] = {}
+        for add, source in sources.items():
+            successors.setdefault(source, []).append(add)
+        inner: dict[DetectedAdd, DetectedAdd | None] = {}
+        for add in self.adds:  # in topological order
+            before = self.by_node.get(sources[add])
             holders = [
-                h
-                for h in self.adds
-                if h is not add
-                and add.node in self.regions[h]
-                and written[add].isdisjoint(written[h])
+                holder
+                for holder in self.adds
+                if holder is not add
+                and add.node in self.regions[holder]
+                and written[add].isdisjoint(written[holder])
+                and not self._leads_past(add, holder, successors)
+                and (
+                    before is None
+                    or sources[holder] is before.node
+                    or before.node in self.regions[holder]
+                )
             ]
-            inner[add] = min(holders, key=lambda h: len(self.regions[h])) if holders else None
+            inner[add] = min(holders, key=lambda h: len(self.regions[h]), default=None)
         return inner
+
+    def _leads_past(
+        self, add: DetectedAdd, holder: DetectedAdd, successors: Mapping[Node, list[DetectedAdd]]
+    ) -> bool:
+        """Whether the stream of `add` goes on to an add that is not on the branch of `holder`."""
+        pending = [add]
+        while pending:
+            for later in successors.get(pending.pop().node, ()):
+                if later.node not in self.regions[holder]:
+                    return True
+                pending.append(later)
+        return False
 
     def _continues_chain(self, previous: DetectedAdd, add: DetectedAdd) -> bool:
         is_compatible = previous.node.shape == add.node.shape or stream_width(
@@ -263,16 +341,22 @@ class StreamFinder:
         return is_compatible and self.enclosing_add[previous] is self.enclosing_add[add]
 
 
-def _step_past_gate(node: Node) -> tuple[Node, None] | None:
-    """Step past the product of a value with a sigmoid gate."""
-    if node.op != "mul" or len(node.parents) != 2:
-        return None
-    for value, gate in (node.parents, node.parents[::-1]):
-        while (gate.op in VIEWS or gate.op in CASTS) and gate.parents:
-            gate = gate.parents[0]
-        if gate.op == "sigmoid" and value.shape == node.shape:
-            return value, None
-    return None
+def _modulation_operands(node: Node) -> tuple[Node, ...]:
+    """The operands of a product of two activations of one width."""
+    if node.op != "mul" or node.form is not None or not node.is_floating:
+        return ()
+    is_spread = all(p.is_data and p.shape[-1:] == node.shape[-1:] for p in node.parents)
+    return node.parents if is_spread and len(node.parents) == 2 else ()
+
+
+def _is_modulated(
+    carriers: Sequence[Node], operands: Sequence[Node], links: Mapping[Node, StreamLink]
+) -> bool:
+    """Whether one factor is the stream and the other does not derive from it, as a gate does."""
+    if len(carriers) != 1 or len(set(operands)) != 2:
+        return False
+    (other,) = (o for o in operands if o is not carriers[0])
+    return not trace_dependency(other, links[carriers[0]].source)[0]
 
 
 def _find_score_nodes(nodes: Iterable[Node]) -> set[Node]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.gated_sums import find_gated_sums
 from normdiag.structure.norm_detector import NormDetector
 from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
 from normdiag.structure.single_adds import attach_single_adds
@@ -48,7 +49,7 @@ class StructureReader:
             graph, self.detected_adds, self.detected_norms, self._adds.mixed_lanes
         )
         chains = finder.find_chains()
-        splitter = ChainSplitter(finder)
+        splitter = ChainSplitter(finder, find_gated_sums(graph, finder.adds))
         parts = [p for n, chain in enumerate(chains) for p in splitter.split_chain(chain, n)]
         if not parts and splitter.lone_adds:
             splitter.lone_adds = []
@@ -58,5 +59,6 @@ class StructureReader:
         finder.stack_adds = {a for part in parts for a in part.chain.adds}
         stacks = [build_stack_structure(part.chain, part.layers, finder) for part in parts]
         numbers = [part.number for part in parts]
-        self.outside_adds = attach_single_adds(splitter.lone_adds, stacks, numbers, finder)
+        outside = attach_single_adds(splitter.lone_adds, stacks, numbers, finder)
+        self.outside_adds = [add for add in outside if not add.is_projected]
         return stacks

@@ -15,6 +15,7 @@ EACH = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 HEALTHY = (
     "batch_norm.py:build",
     "branch_output.py:build",
+    "broken_wiring.py:build",
     "gains.py:build",
     "odd_norms.py:build",
     "other_axes.py:build",
@@ -80,6 +81,8 @@ def test_a_finding_names_sites_that_are_there(rule: Rule, written: Path) -> None
         known |= {tensor.name for tensor in report.measurements.weights.flagged}
     known |= {*report.subject.loading.missing, *report.subject.loading.unexpected}
     known |= {add.module for add in report.coverage.unexplained_adds}
+    known |= {each.module for each in report.coverage.unused_modules}
+    known |= {each.last_module for each in built.breaks}
     if report.measurements.gradients:
         known |= report.measurements.gradients.groups.keys()
     if report.measurements.precision:

@@ -56,6 +56,7 @@ class TestEvery:
         ("rms_pre_norm:build", "layers", 24, 1, "norm"),
         ("sandwich:build", "blocks", 24, 2, "norm_f"),
         ("branch_output:build", "blocks", 24, 1, "norm_f"),
+        ("broken_wiring:build", "blocks", 6, 2, "ln_f"),
         ("parallel:build", "blocks", 12, 1, "ln_f"),
         ("no_norm:build", "blocks", 48, 0, None),
         ("batch_norm:build", "blocks", 12, 1, "bn_f"),

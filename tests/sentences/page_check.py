@@ -21,6 +21,7 @@ from tests.sentences import (  # noqa: F401
     stream_finding_claims,
     subject_claims,
     trace_claims,
+    wiring_claims,
 )
 from tests.sentences.claims import Json, PageKind, check_paragraph
 from tests.sentences.heat_map_check import check_drawing, check_heat_map, iterate_heat_maps

@@ -155,6 +155,8 @@ class _TokenBlocks:
 
 def _is_worth_copying(stack: StackStructure) -> bool:
     width = stack.chain.width
+    if any(facts.lanes is not None for facts in stack.adds):
+        return False  # a token is several rows there
     return width <= WIDEST and width**3 * POSITIONS * len(stack.adds) > _WORTH
 
 

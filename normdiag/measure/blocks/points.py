@@ -15,6 +15,7 @@ from normdiag.measure.passes.gradient_edges import GradientEdges
 from normdiag.measure.statistics.rows import TokenLayout, Tokens, leading_sizes
 from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.stack_structure import AddStructure, StackStructure
+from normdiag.structure.stream_lanes import find_lanes_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,10 +34,17 @@ class StreamPoint:
     """Tokens of that sequence in the forward, without padding."""
     dtype: torch.dtype
     device: torch.device
+    lane_axis: int | None = None
+    """Of the streams, counted from the end, where the value holds several."""
 
     @property
     def width(self) -> int:
-        return self.shape[self.axis]
+        """Number of features of the token, of all streams."""
+        return prod(self.shape[axis] for axis in self._axes)
+
+    @property
+    def _axes(self) -> tuple[int, ...]:
+        return (self.axis,) if self.lane_axis is None else (self.lane_axis, self.axis)
 
     @property
     def row_count(self) -> int:
@@ -48,21 +56,30 @@ class StreamPoint:
             len(vectors), self.row_count, self.width, dtype=self.dtype, device=self.device
         )
         rows[:, self.row] = vectors.to(rows)
-        lead = leading_sizes(self.shape, (self.axis,))
-        return rows.reshape(len(vectors), *lead, self.width).movedim(-1, self.axis)
+        return self._from_rows(rows, (len(vectors),))
 
     def arrange_rows(self, rows: torch.Tensor) -> torch.Tensor:
         """(*shape): (rows, width) as they lie in the value."""
-        lead = leading_sizes(self.shape, (self.axis,))
-        return rows.reshape(*lead, self.width).movedim(-1, self.axis)
+        return self._from_rows(rows, ())
 
     def flatten_rows(self, value: torch.Tensor) -> torch.Tensor:
         """(rows, width): the inverse."""
-        return value.movedim(self.axis, -1).reshape(self.row_count, self.width)
+        return self._features_last(value).reshape(self.row_count, self.width)
 
     def select_token(self, values: torch.Tensor) -> torch.Tensor:
         """(n, width): the token's of `values` (n, *shape)."""
-        return values.movedim(self.axis, -1).reshape(len(values), -1, self.width)[:, self.row]
+        rows = self._features_last(values).reshape(len(values), -1, self.width)
+        return rows[:, self.row]
+
+    def _features_last(self, values: torch.Tensor) -> torch.Tensor:
+        return values.movedim(self._axes, tuple(range(-len(self._axes), 0)))
+
+    def _from_rows(self, rows: torch.Tensor, batch: tuple[int, ...]) -> torch.Tensor:
+        lead = leading_sizes(self.shape, self._axes)
+        features = (self.shape[axis] for axis in self._axes)
+        return rows.reshape(*batch, *lead, *features).movedim(
+            tuple(range(-len(self._axes), 0)), self._axes
+        )
 
 
 def find_stream_points(
@@ -74,11 +91,15 @@ def find_stream_points(
 
     Where a norm stands on the stream after the last add, the end is what comes out of it.
     """
-    points = [_find_point(edges, edges.stream_node(f.add), f, depth) for f in stack.adds]
+    points = [_find_point(edges, _find_start(edges, f), f, depth) for f in stack.adds]
     last = stack.adds[-1]
     closing = last.stream_norms[-1:]
     end = (closing[0].output or closing[0].node) if closing else last.add.node
     return [*points, _find_point(edges, end, last, depth)]
+
+
+def _find_start(edges: GradientEdges, facts: AddStructure) -> Node:
+    return edges.stream_node(facts.add) if facts.lanes is None else find_lanes_value(facts.add)
 
 
 def _find_point(
@@ -87,21 +108,36 @@ def _find_point(
     edge = edges.find_edge(node)
     if edge is None:
         return "autograd does not follow the stream there"
-    if facts.add.is_mixed:
+    lanes = facts.lanes
+    if lanes is not None and node.shape != facts.add.node.shape:
+        return "the streams change places there"
+    if facts.add.is_mixed and lanes is None:
         return "the lanes of the stream are mixed there"
+    if facts.add.is_projected and node is not facts.add.node:
+        return "the skip is transformed there"
     axis = stream_axis(facts.add)
     if len(node.shape) != len(facts.add.node.shape):
         axis = -1
     if node.shape[axis] != facts.add.node.shape[axis]:
         return "the features change places there"
     layout: TokenLayout = edges.layouts.layout_of(node)
-    lead = leading_sizes(node.shape, (axis,))
+    lead = leading_sizes(node.shape, (axis,) if lanes is None else (lanes.axis, axis))
     place = _select_token(layout.site_tokens(lead), prod(lead), depth)
     if place is None:
         return "which token is which is not known there"
     row, token, context = place
     known = edge.node._input_metadata[edge.output_nr]
-    return StreamPoint(edge, node.shape, axis, row, token, context, known.dtype, known.device)
+    return StreamPoint(
+        edge=edge,
+        shape=node.shape,
+        axis=axis,
+        row=row,
+        token=token,
+        context=context,
+        dtype=known.dtype,
+        device=known.device,
+        lane_axis=None if lanes is None else lanes.axis,
+    )
 
 
 def _select_token(

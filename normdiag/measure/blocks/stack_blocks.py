@@ -189,8 +189,8 @@ class StackBlocks:
         norms = [norm for passed in links for norm in passed]
         is_plain = cut.span != "stack" and not norms
         for facts in adds[cut.first : cut.last]:
-            is_scaled = facts.skip_factors or facts.is_interpolation or facts.add.node.op == "lerp"
-            is_plain = is_plain and not is_scaled
+            is_scaled = facts.skip_factors or facts.is_interpolation or facts.add.is_gated
+            is_plain = is_plain and not (is_scaled or facts.add.is_mixed)
         sequence, position = span.end.token
         return BlockSite(
             span=cut.span,

@@ -37,7 +37,8 @@ def attribute_stream(
     inner = stack.chain.links[1:]
     if len(ordered) < len(stack.chain.adds) or not _have_same_tokens(ordered):
         return None
-    if any(link.norms or link.passed_adds for link in inner):
+    is_scaled = any(link.joins for link in inner) or any(a.is_gated for a in stack.chain.adds)
+    if is_scaled or any(link.norms or link.passed_adds for link in inner):
         return None
     scales = [learned.scale_vector(link.factors) for link in inner]
     width = ordered[-1].out_rows.shape[-1]

@@ -19,6 +19,10 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from normdiag.graph import Node
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.tensors import map_input_tensors
+from normdiag.measure.passes.differentiable_forms import (
+    SplitFusedAdds,
+    keep_checkpointed_values,
+)
 from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.measure.passes.gradient_edge_observer import AddHook, GradientEdgeObserver
 from normdiag.measure.passes.learned_values import LearnedValues
@@ -31,7 +35,7 @@ from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import RESHAPES
 from normdiag.structure.dataflow import step_back
 from normdiag.structure.feature_axis import stream_axis
-from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.residual_adds import DetectedAdd, step_past_bias
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +95,10 @@ class GradientEdges(ForwardStructure):
         node = add.skip
         while node is not add.root and node not in branch:
             step = step_back(node)
-            if step is None:
+            before = step_past_bias(node) if step is None else step[0]
+            if before is None:
                 break
-            node = step[0]
+            node = before
         # A view that changes nothing is the same memory: what reads the one is taken to read the
         # other, but autograd tells them apart, and only behind the view do both come together.
         while _changes_nothing(node):
@@ -139,7 +144,8 @@ def record_next_gradient_edges(
     """Run `model` once more inside `record_gradient_edges`, on other inputs."""
     batch = map_input_tensors(batch, _copy_input)
     observer = GradientEdgeObserver(add_hook)
-    output, graph = record_forward(model, batch, observer, sdpa_kernel(SDPBackend.MATH))
+    with SplitFusedAdds(), keep_checkpointed_values():
+        output, graph = record_forward(model, batch, observer, sdpa_kernel(SDPBackend.MATH))
     observer.read_unused_results()
     edges = GradientEdges(
         graph=graph,

@@ -11,7 +11,7 @@ from normdiag.capture.source_line import source_line
 from normdiag.graph import Node
 from normdiag.measure.passes.learned_value_store import LearnedValueStore
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.residual_adds import ADDITIONS, DetectedAdd
+from normdiag.structure.residual_adds import ADDITIONS, DetectedAdd, is_doubling
 from normdiag.structure.structure_reader import StructureReader
 
 Site = DetectedNorm | DetectedAdd
@@ -48,7 +48,7 @@ class StructureObserver:
 
     def _detect_add(self, node: Node) -> DetectedAdd | None:
         add = self.reader.detect_add(node)
-        if add is not None or self._is_plain_addition(node):
+        if add is not None or self._is_plain_addition(node) or is_doubling(node):
             node.line = source_line()
         return add
 

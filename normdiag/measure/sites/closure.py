@@ -36,12 +36,12 @@ def measure_closure(
             continue
         starts_layer = i == 0 or stack.layers.layer_of_add[i] != stack.layers.layer_of_add[i - 1]
         link = stack.chain.links[i]
-        if i and value is not None and (link.passed_adds or link.is_altered):
+        if link.passed_adds or link.joins or add.is_gated or add.is_mixed:
             # something else came in between: compare ahead of it and begin again behind it
-            error = relative_error(value, records[adds[i - 1]].out_rows)
-            layer = stack.layers.layer_of_add[i - 1]
-            if largest is None or error > largest[0]:
-                largest = error, layer
+            if i and value is not None:
+                error = relative_error(value, records[adds[i - 1]].out_rows)
+                if largest is None or error > largest[0]:
+                    largest = error, stack.layers.layer_of_add[i - 1]
             value, starts_layer = None, True
         elif i and value is not None:
             value = _follow_link(link, value, records[adds[i - 1]], record, learned)

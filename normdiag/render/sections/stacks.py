@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import Norm, SingleAdd, Stack, StreamReader
+from normdiag.evidence.architecture import (
+    Norm,
+    PlacementException,
+    SingleAdd,
+    Stack,
+    StreamReader,
+)
 from normdiag.number_text import format_count
 from normdiag.render.elements import Element, Fact, FactList, Heading, Sentence
 from normdiag.render.escape import shorten_text
 from normdiag.render.sections.stack_names import name_stack
+from normdiag.render.truncated_lines import join_truncated
 from normdiag.report.report import Report
 
 _READERS: dict[StreamReader, str] = {
@@ -52,6 +59,15 @@ def _list_facts(stack: Stack, norms: tuple[Norm, ...]) -> Iterator[tuple[str, st
         f"{format_count(stack.residual_adds_per_layer, 'residual add')} and "
         f"{format_count(stack.norms_per_layer, 'norm')} ({stack.norm_kind or 'no norm'})",
     )
+    if stack.streams > 1:
+        yield "streams", f"{stack.streams:,}, read and written by each branch with weights"
+    modules = stack.layer_modules
+    if modules is not None and modules < stack.layers:
+        yield (
+            "shared",
+            f"the {stack.layers:,} layers share the parameters of "
+            f"{format_count(modules, 'module')}, called {stack.layers:,} times",
+        )
     yield "scales", _describe_scales(stack)
     ends = f"embedding norm: {_name_norm(stack.embedding_norm)}; "
     ends += f"final norm: {_name_norm(stack.final_norm)}"
@@ -64,6 +80,8 @@ def _list_facts(stack: Stack, norms: tuple[Norm, ...]) -> Iterator[tuple[str, st
         yield "norms", f"{counts}; q/k norms: {'yes' if stack.qk_norm else 'no'}"
     if stack.single_adds:
         yield "outside", _describe_single_adds(stack.single_adds)
+    if stack.exceptions:
+        yield "exceptions", join_truncated(list(map(_describe_exception, stack.exceptions)), 4)
     if stack.note is not None:
         yield "note", shorten_text(stack.note)
 
@@ -77,6 +95,10 @@ def _describe_single_adds(adds: tuple[SingleAdd, ...]) -> str:
     ]
     count = format_count(len(adds), "residual add")
     return f"{count} on the stream outside its layers, not measured: {'; '.join(named)}"
+
+
+def _describe_exception(exception: PlacementException) -> str:
+    return f"{shorten_text(exception.add)} (layer {exception.layer:,}) is {exception.placement}"
 
 
 def _describe_scales(stack: Stack) -> str:

@@ -10,7 +10,7 @@ from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
-from normdiag.rules.site import format_layers, trace_hint
+from normdiag.rules.site import format_layers, list_places, trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
 
 LayerPlacements = tuple[str, ...]
@@ -84,7 +84,7 @@ class MixedPlacement(Rule):
         """One finding per stack."""
         for stack in evidence.architecture.stacks:
             layers = _layer_placements(evidence, stack)
-            if stack.placement != "hybrid" or not layers:
+            if not (stack.placement == "hybrid" or stack.exceptions) or not layers:
                 continue
             usual, odd = _find_odd_layers(layers)
             share = len(odd) / len(layers)
@@ -92,7 +92,8 @@ class MixedPlacement(Rule):
                 yield self._odd_layers_finding(evidence, stack, layers, usual, odd, limits["share"])
             else:
                 yield self.finding(
-                    f"the adds of {stack.title} differ in placement: {stack.note or stack.drawing}",
+                    f"the adds of {stack.title} differ in placement: {_describe_difference(stack)}"
+                    + _name_skip_norms(evidence, stack),
                     ids=(stack.id,),
                     severity="info",
                     confidence="medium",
@@ -124,6 +125,24 @@ class MixedPlacement(Rule):
             advice=f"look for a norm that layer {odd[0]} does not call or calls in another place; "
             f"{trace_hint(evidence, adds[0])}",
         )
+
+
+def _describe_difference(stack: Stack) -> str:
+    """Name the adds that differ from most, or the patterns of the layers."""
+    if not stack.exceptions:
+        return stack.note or stack.drawing
+    named = [f"{each.add} is {each.placement}" for each in stack.exceptions]
+    return f"{list_places(named)}, the others are {stack.placement}"
+
+
+def _name_skip_norms(evidence: Evidence, stack: Stack) -> str:
+    """Name the norms whose output is the skip of an add, where other adds have another skip."""
+    norms = [
+        add.skip_norm
+        for add in evidence.architecture.adds_of_stack(stack.id)
+        if add.placement == "normed-skip" and add.skip_norm is not None
+    ]
+    return f"; the skip is normed, by {list_places(norms)}" if norms else ""
 
 
 def _layer_placements(evidence: Evidence, stack: Stack) -> dict[int, LayerPlacements]:

@@ -36,7 +36,8 @@ class UnexpectedAxis(Rule):
 
     From the reduced axes in the graph. The last axis alone is expected; so is another single axis
     with as many elements as the stream has features if the other norms of that stream reduce it too
-    (channels-first models).
+    (channels-first models). An embedding norm counts where its input has the layout
+    of the stream: a norm of raw patches, ahead of the projection to the stream, has another.
 
     ## Thresholds
 
@@ -79,7 +80,12 @@ class UnexpectedAxis(Rule):
                 groups[norm.stack].append(norm)
         for stack, norms in groups.items():
             usual = Counter(norm.axes for norm in norms).most_common(1)[0][0]
-            odd = [norm for norm in norms if _is_unexpected(norm, widths[stack], usual)]
+            width = widths[stack]
+            odd = [
+                norm
+                for norm in norms
+                if _is_unexpected(norm, width, usual) and _reads_stream(norm, width, usual)
+            ]
             if odd:
                 yield self._finding(evidence, odd, widths[stack])
 
@@ -107,6 +113,11 @@ def _is_unexpected(norm: Norm, width: int, usual: tuple[int, ...]) -> bool:
     if norm.axes == (-1,):
         return False
     return len(norm.axes) > 1 or norm.features != width or norm.axes != usual
+
+
+def _reads_stream(norm: Norm, width: int, usual: tuple[int, ...]) -> bool:
+    """Whether an embedding norm reads stream values, not raw patches ahead of a projection."""
+    return norm.role != "embedding" or len(usual) > 1 or norm.shape[usual[0]] == width
 
 
 def _format_shape(norm: Norm) -> str:

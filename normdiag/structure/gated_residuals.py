@@ -1,0 +1,54 @@
+"""Gates on the skip of a residual add: g x + g' F(x), as in highway networks and GRUs.
+
+Highway (Srivastava et al. 2015) has g' = 1 - g; the GRU of GTrXL (Parisotto et al. 2020) as well,
+also written n + z (x - n).
+"""
+
+from __future__ import annotations
+
+from normdiag.graph import Node
+from normdiag.structure.algebraic_forms import scalar_value
+from normdiag.structure.aten_operations import skip_views
+from normdiag.structure.dataflow import trace_origin
+
+_SIGMOIDS = frozenset({"sigmoid", "hardsigmoid"})
+
+
+def find_gated_skip(product: Node, branch: Node) -> Node | None:
+    """Return x where `product` is g x, or z (x - n) with n the `branch`; None without a gate."""
+    product = skip_views(product)
+    if product.op != "mul" or len(product.parents) != 2:
+        return None
+    for value, gate in (product.parents, product.parents[::-1]):
+        if value.shape != product.shape or not is_gate(gate):
+            continue
+        difference = trace_origin(value).node
+        if difference.op == "sub" and len(difference.parents) == 2:
+            x, subtracted = difference.parents
+            is_branch = trace_origin(subtracted).node is trace_origin(branch).node
+            return x if is_branch else None
+        return value
+    return None
+
+
+def is_gate(node: Node) -> bool:
+    """Whether a value is a sigmoid of data, or 1 minus one."""
+    node = skip_views(node)
+    while node.op in ("sub", "rsub", "add", "neg") and len(node.parents) == 1:
+        numbers = [scalar_value(a) for a in node.args[:2] if not isinstance(a, Node)]
+        if any(number not in (0.0, 1.0, -1.0) for number in numbers):
+            return False
+        node = skip_views(node.parents[0])
+    if node.op == "write":  # a part of it was overwritten in place
+        return any(map(is_gate, node.parents))
+    return node.op in _SIGMOIDS and node.is_data
+
+
+def step_past_gate(node: Node) -> tuple[Node, None] | None:
+    """Step past the product of a value with a sigmoid gate."""
+    if node.op != "mul" or len(node.parents) != 2:
+        return None
+    for value, gate in (node.parents, node.parents[::-1]):
+        if skip_views(gate).op == "sigmoid" and value.shape == node.shape:
+            return value, None
+    return None

@@ -1,0 +1,41 @@
+"""What is written about broken chains of adds and about modules that never run."""
+
+from __future__ import annotations
+
+from tests.sentences.claims import Json, Sentence, claim
+from tests.sentences.findings import finding_of
+
+
+@claim(r"ND109", "no layer has a residual add: {many} branches replace the value that they read")
+def check_no_residual(sentence: Sentence, report: Json) -> None:
+    assert report["architecture"]["stacks"] == []
+    sentence.must_agree(many=len(report["architecture"]["breaks"]))
+
+
+@claim(r"ND109", "no residual around {many} branches")
+def check_broken_branches(sentence: Sentence, report: Json) -> None:
+    sentence.must_agree(many=len(report["architecture"]["breaks"]))
+
+
+@claim(r"ND110", "{many} adds like it, {list_places}$")
+def check_raw_readers(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    adds = {a["id"]: a for a in report["architecture"]["residual_adds"]}
+    assert all(adds[id]["raw_readers"] for id in finding["ids"])
+    sentence.must_agree(many=len(finding["ids"]))
+
+
+@claim(r"ND005", "[[{many} modules, {list_names}, have]][[{id_one} has]] {parameters} parameters")
+def check_unused(sentence: Sentence, report: Json) -> None:
+    finding = finding_of(sentence, report)
+    unused = [u for u in report["coverage"]["unused_modules"] if u["module"] in finding["ids"]]
+    sentence.must_agree(parameters=sum(each["parameters"] for each in unused))
+    if sentence.holds("many"):
+        sentence.must_agree(many=len(unused))
+
+
+@claim(r"ND001", "{many} norms belong to no stack: {list_names}$")
+def check_unattached_norms(sentence: Sentence, report: Json) -> None:
+    norms = report["coverage"]["unexplained_norms"]
+    sentence.must_agree(many=len(norms))
+    assert sentence["list_names"].split(",")[0] == norms[0]
