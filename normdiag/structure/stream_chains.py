@@ -39,7 +39,7 @@ class StreamLink:
     passed_adds: tuple[DetectedAdd, ...] = ()
     """Adds passed that belong to no stack of this chain, last first."""
     is_altered: bool = False
-    """Whether anything else was passed: a value added, a gate, tokens cut off or joined again."""
+    """Whether an activation was added on the way, or tokens were cut off and joined again."""
 
 
 @dataclass(slots=True)
@@ -171,7 +171,8 @@ class StreamFinder:
                 joined = self._join_operand(node) or self._joined_tokens(node)
                 if joined is None:
                     break
-                node, is_altered = joined, True
+                is_altered = is_altered or all(p.is_data for p in node.parents)
+                node = joined
                 continue
             node, factor = step
             if factor is not None:
