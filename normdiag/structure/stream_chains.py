@@ -13,12 +13,13 @@ from itertools import pairwise
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.aten_operations import ATTENTION, CASTS, VIEWS, is_contraction
+from normdiag.structure.aten_operations import ATTENTION, is_contraction
 from normdiag.structure.dataflow import (
     ScaleFactor,
     joined_tokens,
     nodes_between,
     step_back,
+    step_past_gate,
     trace_dependency,
     trace_origin,
 )
@@ -166,7 +167,7 @@ class StreamFinder:
             if node in self._mixed:
                 node = self._mixed[node]
                 continue
-            step = step_back(node) or _step_past_gate(node)
+            step = step_back(node) or step_past_gate(node)
             if step is None:
                 joined = self._join_operand(node) or self._joined_tokens(node)
                 if joined is None:
@@ -262,18 +263,6 @@ class StreamFinder:
             previous
         ) == stream_width(add)
         return is_compatible and self.enclosing_add[previous] is self.enclosing_add[add]
-
-
-def _step_past_gate(node: Node) -> tuple[Node, None] | None:
-    """Step past the product of a value with a sigmoid gate."""
-    if node.op != "mul" or len(node.parents) != 2:
-        return None
-    for value, gate in (node.parents, node.parents[::-1]):
-        while (gate.op in VIEWS or gate.op in CASTS) and gate.parents:
-            gate = gate.parents[0]
-        if gate.op == "sigmoid" and value.shape == node.shape:
-            return value, None
-    return None
 
 
 def _find_score_nodes(nodes: Iterable[Node]) -> set[Node]:
