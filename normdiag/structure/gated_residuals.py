@@ -42,13 +42,3 @@ def is_gate(node: Node) -> bool:
     if node.op == "write":  # a part of it was overwritten in place
         return any(map(is_gate, node.parents))
     return node.op in _SIGMOIDS and node.is_data
-
-
-def step_past_gate(node: Node) -> tuple[Node, None] | None:
-    """Step past the product of a value with a sigmoid gate."""
-    if node.op != "mul" or len(node.parents) != 2:
-        return None
-    for value, gate in (node.parents, node.parents[::-1]):
-        if skip_views(gate).op == "sigmoid" and value.shape == node.shape:
-            return value, None
-    return None

@@ -19,11 +19,11 @@ from normdiag.structure.dataflow import (
     joined_tokens,
     nodes_between,
     step_back,
+    step_past_gate,
     trace_dependency,
     trace_origin,
 )
 from normdiag.structure.feature_axis import stream_axis
-from normdiag.structure.gated_residuals import step_past_gate
 from normdiag.structure.mirrored_sums import find_mirrored_sums
 from normdiag.structure.mixed_operands import find_mixed_operands
 from normdiag.structure.projected_skips import ACTIVATIONS
@@ -47,8 +47,8 @@ class StreamLink:
 
     @property
     def is_altered(self) -> bool:
-        """Whether the stream is another value behind the link than norms and scales make of it."""
-        return bool(self.joins)
+        """Whether an activation was added on the way, or tokens were cut off and joined again."""
+        return any(all(p.is_data for p in join.parents) for join in self.joins)
 
 
 @dataclass(slots=True)
