@@ -19,7 +19,8 @@ def find_final_norms(
     outside: list[DetectedNorm] = []
     lines = {n.node.line for link in chain.links[1:] for n in link.norms}
     on_branches = {n for a in finder.stack_adds for n in finder.regions[a]}
-    on_branches -= {n.node for n in finder.norms_on_skips()}  # what another stream reads as well
+    # a norm that another stream's branch reads as well is still on this stream
+    on_branches -= {n.node for n in finder.norm_of.values() if finder.leads_beside(n, on_branches)}
     while True:
         nexts = [
             n for n in finder.norm_of.values() if n not in inside and n not in outside

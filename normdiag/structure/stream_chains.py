@@ -7,7 +7,7 @@ that branch: a chain links only adds with the same innermost enclosing add.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -68,6 +68,7 @@ class StreamFinder:
         self._mixed = mixed
         self.norm_of = {n.node: n for n in norms}
         self.norm_by_output = {n.output: n for n in norms if n.output is not None}
+        self._norm_readers = self._find_norm_readers(nodes)
         self._join_operands: dict[Node, Node | None] = {}
         self.adds: list[DetectedAdd] = []
         self.by_node: dict[Node, DetectedAdd] = {}
@@ -149,9 +150,18 @@ class StreamFinder:
             )
         return StreamChain(adds, links)
 
-    def norms_on_skips(self) -> set[DetectedNorm]:
-        """The norms that the skip of an add passes, whether or not it belongs to a stack."""
-        return {norm for add in self.adds for norm in self._trace_skip(add).norms}
+    def _find_norm_readers(self, nodes: Iterable[Node]) -> dict[DetectedNorm, list[Node]]:
+        readers: dict[DetectedNorm, list[Node]] = {}
+        for node in nodes:
+            for parent in node.parents:
+                norm = self.norm_by_output.get(parent) or self.norm_of.get(parent)
+                if norm is not None and parent is (norm.output or norm.node):
+                    readers.setdefault(norm, []).append(node)
+        return readers
+
+    def leads_beside(self, norm: DetectedNorm, region: Container[Node]) -> bool:
+        """Whether what a norm computes is read outside a region as well."""
+        return any(reader not in region for reader in self._norm_readers.get(norm, ()))
 
     def _trace_skip(self, add: DetectedAdd) -> StreamLink:
         """Trace back the skip of an add; behind a projection the stream begins anew."""
@@ -262,23 +272,18 @@ class StreamFinder:
         for add, source in sources.items():
             successors.setdefault(source, []).append(add)
         inner: dict[DetectedAdd, DetectedAdd | None] = {}
+        around: dict[DetectedAdd, set[DetectedAdd]] = {}
         for add in self.adds:  # in topological order
-            holders = [h for h in self.adds if h is not add and add.node in self.regions[h]]
             before = self.by_node.get(sources[add])
-            inner[add] = min(
-                (
-                    holder
-                    for holder in holders
-                    if not self._leads_past(add, holder, successors)
-                    and (
-                        before is None
-                        or sources[holder] is before.node
-                        or before.node in self.regions[holder]
-                    )
-                ),
-                key=lambda h: len(self.regions[h]),
-                default=None,
-            )
+            around[add] = {
+                holder
+                for holder in self.adds
+                if holder is not add
+                and add.node in self.regions[holder]
+                and (before is None or sources[holder] is before.node or holder in around[before])
+                and not self._leads_past(add, holder, successors)
+            }
+            inner[add] = min(around[add], key=lambda h: len(self.regions[h]), default=None)
         return inner
 
     def _leads_past(
