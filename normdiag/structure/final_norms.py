@@ -20,7 +20,9 @@ def find_final_norms(
     lines = {n.node.line for link in chain.links[1:] for n in link.norms}
     on_branches = {n for a in finder.stack_adds for n in finder.regions[a]}
     # a norm that another stream's branch reads as well is still on this stream
-    on_branches -= {n.node for n in finder.norm_of.values() if finder.leads_beside(n, on_branches)}
+    on_branches -= {
+        n.node for n in finder.norm_of.values() if finder.is_read_outside(n, on_branches)
+    }
     while True:
         nexts = [
             n for n in finder.norm_of.values() if n not in inside and n not in outside
