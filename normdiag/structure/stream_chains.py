@@ -7,7 +7,7 @@ that branch: a chain links only adds with the same innermost enclosing add.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,13 +21,14 @@ from normdiag.structure.dataflow import (
     step_back,
     step_past_gate,
     trace_dependency,
-    trace_origin,
 )
+from normdiag.structure.enclosing_adds import find_enclosing_adds
 from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.mirrored_sums import find_mirrored_sums
 from normdiag.structure.mixed_operands import find_mixed_operands
 from normdiag.structure.projected_skips import ACTIVATIONS
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
+from normdiag.structure.stream_joins import find_norm_readers, is_modulated, modulation_operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +81,10 @@ class StreamFinder:
         mixed: Mapping[Node, Node],
     ) -> None:
         self._mixed = mixed
+        norms = list(norms)
         self.norm_of = {n.node: n for n in norms}
         self.norm_by_output = {n.output: n for n in norms if n.output is not None}
+        self._norm_readers = find_norm_readers(nodes, norms)
         self._join_operands: dict[Node, Node | None] = {}
         self.adds: list[DetectedAdd] = []
         self.by_node: dict[Node, DetectedAdd] = {}
@@ -164,9 +167,9 @@ class StreamFinder:
             )
         return StreamChain(adds, links)
 
-    def norms_on_skips(self) -> set[DetectedNorm]:
-        """The norms that the skip of an add passes, whether or not it belongs to a stack."""
-        return {norm for add in self.adds for norm in self._trace_skip(add).norms}
+    def is_read_outside(self, norm: DetectedNorm, region: Container[Node]) -> bool:
+        """Whether what a norm computes is read outside a region as well."""
+        return any(reader not in region for reader in self._norm_readers.get(norm, ()))
 
     def _trace_skip(self, add: DetectedAdd) -> StreamLink:
         """Trace back the skip of an add; behind a projection the stream begins anew."""
@@ -240,13 +243,15 @@ class StreamFinder:
         the stream is passed as well.
         """
         if node not in self._join_operands:
-            pair = addition_operands(node) or _modulation_operands(node)
+            pair = addition_operands(node) or modulation_operands(node)
             if node.op in ACTIVATIONS:  # relu(x + F(x))
                 pair = node.parents[:1]
             operands = pair[:1] if node.op == "sub" else pair
             links = {o: self.trace_link(o) for o in operands}
             carriers = [o for o in operands if self._carries_stream(node, links[o])]
-            if node.op == "mul" and not _is_modulated(carriers, operands, links):
+            if node.op == "mul" and not is_modulated(
+                carriers, operands, {o: link.source for o, link in links.items()}
+            ):
                 carriers = []
             at = {o: links[o].source.index for o in carriers}
             self._join_operands[node] = max(carriers, key=lambda o: at[o], default=None)
@@ -292,71 +297,14 @@ class StreamFinder:
             self.enclosing_add = self._find_enclosing_adds()
 
     def _find_enclosing_adds(self) -> dict[DetectedAdd, DetectedAdd | None]:
-        """The innermost add on whose branch each add lies.
-
-        An add of another stream that the branch reads does not lie on it: that stream passes by, as
-        the two of a reversible block or of a two-way decoder do. A sum beside the stream that adds
-        the same branches holds none of the stream's adds.
-        """
         sources = {a: self._trace_skip(a).source for a in self.adds}
-        written = {a: {trace_origin(b).node for b in a.branches} for a in self.adds}
-        successors: dict[Node, list[DetectedAdd]] = {}
-        for add, source in sources.items():
-            successors.setdefault(source, []).append(add)
-        inner: dict[DetectedAdd, DetectedAdd | None] = {}
-        for add in self.adds:  # in topological order
-            before = self.by_node.get(sources[add])
-            holders = [
-                holder
-                for holder in self.adds
-                if holder is not add
-                and add.node in self.regions[holder]
-                and written[add].isdisjoint(written[holder])
-                and not self._leads_past(add, holder, successors)
-                and (
-                    before is None
-                    or sources[holder] is before.node
-                    or before.node in self.regions[holder]
-                )
-            ]
-            inner[add] = min(holders, key=lambda h: len(self.regions[h]), default=None)
-        return inner
-
-    def _leads_past(
-        self, add: DetectedAdd, holder: DetectedAdd, successors: Mapping[Node, list[DetectedAdd]]
-    ) -> bool:
-        """Whether the stream of `add` goes on to an add that is not on the branch of `holder`."""
-        pending = [add]
-        while pending:
-            for later in successors.get(pending.pop().node, ()):
-                if later.node not in self.regions[holder]:
-                    return True
-                pending.append(later)
-        return False
+        return find_enclosing_adds(self.regions, sources)
 
     def _continues_chain(self, previous: DetectedAdd, add: DetectedAdd) -> bool:
         is_compatible = previous.node.shape == add.node.shape or stream_width(
             previous
         ) == stream_width(add)
         return is_compatible and self.enclosing_add[previous] is self.enclosing_add[add]
-
-
-def _modulation_operands(node: Node) -> tuple[Node, ...]:
-    """The operands of a product of two activations of one width."""
-    if node.op != "mul" or node.form is not None or not node.is_floating:
-        return ()
-    is_spread = all(p.is_data and p.shape[-1:] == node.shape[-1:] for p in node.parents)
-    return node.parents if is_spread and len(node.parents) == 2 else ()
-
-
-def _is_modulated(
-    carriers: Sequence[Node], operands: Sequence[Node], links: Mapping[Node, StreamLink]
-) -> bool:
-    """Whether one factor is the stream and the other does not derive from it, as a gate does."""
-    if len(carriers) != 1 or len(set(operands)) != 2:
-        return False
-    (other,) = (o for o in operands if o is not carriers[0])
-    return not trace_dependency(other, links[carriers[0]].source)[0]
 
 
 def _find_score_nodes(nodes: Iterable[Node]) -> set[Node]:

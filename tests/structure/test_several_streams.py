@@ -64,15 +64,15 @@ class TwoWay(nn.Module):
 class TwoWayDecoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.learned, self.image = nn.Parameter(torch.randn(4, WIDTH)), nn.Embedding(11, WIDTH)
+        self.places = nn.Parameter(torch.randn(4, WIDTH))
+        self.image, self.points = nn.Embedding(11, WIDTH), nn.Embedding(11, WIDTH)
         self.layers = nn.ModuleList(TwoWay(first=i == 0) for i in range(3))
         self.out = nn.Linear(WIDTH, 3)
 
     def forward(self, ids: Tensor) -> Tensor:
-        k = self.image(ids)
-        places = q = self.learned + k.mean(1, keepdim=True)
+        k, q = self.image(ids), self.points(ids[:, :4])
         for layer in self.layers:
-            q, k = layer(q, k, places)
+            q, k = layer(q, k, self.places)
         return self.out(q) + k.mean()
 
 
