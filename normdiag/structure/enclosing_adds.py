@@ -7,7 +7,9 @@ branches holds none of the stream's adds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from normdiag.graph import Node
 from normdiag.structure.dataflow import trace_origin
@@ -55,3 +57,27 @@ def _leads_past(
                 return True
             pending.append(later)
     return False
+
+
+def drop_inner_adds_by_line(
+    adds: Sequence[DetectedAdd], enclosing: Mapping[DetectedAdd, DetectedAdd | None]
+) -> list[DetectedAdd]:
+    """Drop leading adds whose source line otherwise runs on a branch of these adds.
+
+    Compares source lines: a first layer that starts the stream with its branch output has no
+    residual add of its own, so that its inner adds would lead the chain. `enclosing`: the innermost
+    add on whose branch each add lies.
+    """
+    adds_of_chain = set(adds)
+    lines = Counter(a.node.line for a in adds)
+    inner = {a.node.line for a, holder in enclosing.items() if holder in adds_of_chain}
+    inner -= {None} | {line for line, count in lines.items() if count > 1}
+    start = 0
+    for add, after in pairwise(adds):
+        if (
+            add.node.line not in inner
+            or after.node.frame not in add.node.frame.enclosing_frames()[:-1]
+        ):
+            break
+        start += 1
+    return list(adds[start:])

@@ -1,5 +1,5 @@
 """Single adds on a stream outside its layers: a convolutional position encoding between two runs of
-layers, a cross-attention ahead of them, attention pooling behind them.
+layers, a cross-attention ahead of them, attention pooling behind them, a sum beside the stream.
 """
 
 from __future__ import annotations

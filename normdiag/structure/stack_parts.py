@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from normdiag.structure.branch_scopes import PlaceFinder
+from normdiag.structure.enclosing_adds import drop_inner_adds_by_line
 from normdiag.structure.final_norms import find_norms_between_layers, has_norms_behind_layers
 from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.module_lists import group_by_module_list
@@ -50,7 +51,7 @@ class ChainSplitter:
 
     def split_chain(self, chain: StreamChain, number: int) -> list[StackPart]:
         """Return the stacks of one chain; its adds outside of layers are kept."""
-        adds = self._finder.drop_inner_adds_by_line(chain.adds)
+        adds = drop_inner_adds_by_line(chain.adds, self._finder.enclosing_add)
         by_list = group_by_module_list(adds, self._finder.regions, self._places)
         rows = self._join_rows(list(by_list.items()))
         parts: list[StackPart] = []

@@ -6,14 +6,11 @@ that branch: a chain links only adds with the same innermost enclosing add.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.aten_operations import ATTENTION, is_contraction
 from normdiag.structure.dataflow import (
     ScaleFactor,
     joined_tokens,
@@ -28,6 +25,7 @@ from normdiag.structure.mirrored_sums import find_mirrored_sums
 from normdiag.structure.mixed_operands import find_mixed_operands
 from normdiag.structure.projected_skips import ACTIVATIONS
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
+from normdiag.structure.score_nodes import find_score_nodes
 from normdiag.structure.stream_joins import find_norm_readers, is_modulated, modulation_operands
 
 
@@ -88,7 +86,7 @@ class StreamFinder:
         self._join_operands: dict[Node, Node | None] = {}
         self.adds: list[DetectedAdd] = []
         self.by_node: dict[Node, DetectedAdd] = {}
-        scores = _find_score_nodes(nodes)
+        scores = find_score_nodes(nodes)
         adds = [add for add in adds if not add.is_continued and add.node not in scores]
         mirrored = find_mirrored_sums(adds)
         for add in adds:
@@ -100,6 +98,9 @@ class StreamFinder:
         self._drop_mixed_operands()
         self.enclosing_add = self._find_enclosing_adds()
         self._drop_inner_adds()
+        self.side_sums = [a for a in adds if a in mirrored and len(a.branches) > 1]
+        """Ends of sums beside a stream that collect its branches."""
+        self.regions |= {a: self._branch_nodes(a) for a in self.side_sums}
         self.stack_adds: set[DetectedAdd] = set()
         """Adds that belong to a stack."""
 
@@ -127,26 +128,6 @@ class StreamFinder:
                 path.reverse()
                 chains.append(StreamChain(path, [links[a] for a in path]))
         return sorted(chains, key=lambda c: c.adds[0].index)
-
-    def drop_inner_adds_by_line(self, adds: list[DetectedAdd]) -> list[DetectedAdd]:
-        """Drop leading adds whose source line otherwise runs on a branch of these adds.
-
-        Compares source lines: a first layer that starts the stream with its branch output has no
-        residual add of its own, so that its inner adds would lead the chain.
-        """
-        adds_of_chain = set(adds)
-        lines = Counter(a.node.line for a in adds)
-        inner = {a.node.line for a, holder in self.enclosing_add.items() if holder in adds_of_chain}
-        inner -= {None} | {line for line, count in lines.items() if count > 1}
-        start = 0
-        for add, after in pairwise(adds):
-            if (
-                add.node.line not in inner
-                or after.node.frame not in add.node.frame.enclosing_frames()[:-1]
-            ):
-                break
-            start += 1
-        return adds[start:]
 
     def extract_chain(self, chain: StreamChain, adds: list[DetectedAdd]) -> StreamChain:
         """Extract the chain of `adds`: links pass through the skips of the other adds."""
@@ -263,7 +244,7 @@ class StreamFinder:
         if dropped:
             self.adds = [a for a in self.adds if a not in dropped]
             for add in dropped:
-                del self.by_node[add.node]
+                del self.by_node[add.node], self.regions[add]
             self._join_operands.clear()
 
     def _carries_stream(self, join: Node, link: StreamLink) -> bool:
@@ -305,29 +286,3 @@ class StreamFinder:
             previous
         ) == stream_width(add)
         return is_compatible and self.enclosing_add[previous] is self.enclosing_add[add]
-
-
-def _find_score_nodes(nodes: Iterable[Node]) -> set[Node]:
-    """Additions that compute attention scores or masks.
-
-    A softmax or a mask argument of attention reads them before any contraction does.
-    """
-    scores: set[Node] = set()
-    for node in nodes:
-        if node.op in ("_softmax", "softmax", "_safe_softmax"):
-            _mark_score_nodes(node.parents[0], scores)
-        elif node.op in ATTENTION:
-            for operand in (*node.args[3:], *node.kwargs.values()):
-                if isinstance(operand, Node) and operand.is_floating:
-                    _mark_score_nodes(operand, scores)
-    return scores
-
-
-def _mark_score_nodes(node: Node, scores: set[Node]) -> None:
-    stack = [node]
-    while stack:
-        at = stack.pop()
-        if at in scores or not at.is_data or is_contraction(at):
-            continue
-        scores.add(at)
-        stack.extend(p for p in at.parents if p.is_floating)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from math import prod
 
 from normdiag.graph import Node
-from normdiag.structure.aten_operations import MATRIX_PRODUCTS, is_score_product
 from normdiag.structure.dataflow import step_back, trace_origin
 from normdiag.structure.residual_adds import DetectedAdd
 
@@ -53,14 +52,3 @@ def find_lanes_value(add: DetectedAdd) -> Node:
     while (step := step_back(node)) is not None and prod(step[0].shape) == prod(add.node.shape):
         node = step[0]
     return node
-
-
-def find_read_weights(add: DetectedAdd, region: set[Node], lanes: StreamLanes) -> Node | None:
-    """The learned vector with which the branch sums the lanes."""
-    for node in sorted(region, key=lambda n: n.index):
-        if node.op not in MATRIX_PRODUCTS or is_score_product(node):
-            continue
-        weights = [p for p in node.parents if not p.is_data and prod(p.shape) == lanes.count]
-        if weights and any(trace_origin(p).node is add.root for p in node.parents):
-            return trace_origin(weights[0]).node
-    return None

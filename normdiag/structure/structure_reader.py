@@ -7,7 +7,7 @@ from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.gated_sums import find_gated_sums
 from normdiag.structure.norm_detector import NormDetector
 from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
-from normdiag.structure.single_adds import attach_single_adds
+from normdiag.structure.single_adds import LoneAdd, attach_single_adds
 from normdiag.structure.stack_parts import ChainSplitter
 from normdiag.structure.stack_structure import StackStructure, build_stack_structure
 from normdiag.structure.stream_chains import StreamFinder
@@ -59,6 +59,9 @@ class StructureReader:
         finder.stack_adds = {a for part in parts for a in part.chain.adds}
         stacks = [build_stack_structure(part.chain, part.layers, finder) for part in parts]
         numbers = [part.number for part in parts]
-        outside = attach_single_adds(splitter.lone_adds, stacks, numbers, finder)
-        self.outside_adds = [add for add in outside if not add.is_projected]
+        of_no_chain = len(chains)
+        side = [LoneAdd(a, a.node.frame.path, of_no_chain) for a in finder.side_sums]
+        outside = attach_single_adds([*splitter.lone_adds, *side], stacks, numbers, finder)
+        known = {a for a in outside if a.is_projected} | {*finder.side_sums}
+        self.outside_adds = [add for add in outside if add not in known]
         return stacks

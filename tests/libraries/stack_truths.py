@@ -81,7 +81,7 @@ def find_differences(
         stacks = [s for s in stacks if _path(s) in paths]
     words = []
     total = sum(t.all_adds for t in truths) + (single_adds or 0)
-    adds = len(found.residual_adds) + sum(len(getattr(s, "single_adds", ())) for s in found.stacks)
+    adds = len(found.residual_adds) + sum(len(s.single_adds) for s in found.stacks)
     if single_adds is not None and adds != total:
         words.append(f"{adds} adds, not {total}")
     if len(stacks) != len(truths):

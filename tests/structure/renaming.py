@@ -65,6 +65,8 @@ def number_labels(found: Architecture) -> Any:
             return value
         if key == "id" or key == "stack":
             return number(kind if key == "id" else "stacks", value)
+        if key == "add":  # of an exception
+            return number("residual_adds", value)
         if key == "module":
             return number("modules", value)
         if key == "name":  # of a tensor that multiplies a branch
