@@ -116,3 +116,23 @@ def test_a_write_to_a_part_of_the_tokens_is_seen_too() -> None:
     _, measurements = measure_sites(Stream(first_token), torch.randn(2, 5, 16))
     (closure,) = measurements.closure.values()
     assert closure.max_rel_error > 0.05
+
+
+class BiasedSkip(nn.Module):
+    """The bias of the branch is added to the skip, as a matrix product with an addition does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ln, self.fc = nn.LayerNorm(16), nn.Linear(16, 16)
+        self.bias = nn.Parameter(torch.linspace(0, 1, 16))
+
+    def forward(self, x):
+        return (x + self.bias) + self.fc(self.ln(x))
+
+
+def test_the_bias_of_a_branch_on_the_skip_breaks_nothing() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(BiasedSkip() for _ in range(4)), nn.LayerNorm(16))
+    _, measurements = measure_sites(model, torch.randn(2, 5, 16))
+    (closure,) = measurements.closure.values()
+    assert closure.max_rel_error < 1e-6
