@@ -32,23 +32,32 @@ def check_inputs(sentence: Sentence, report: Json) -> None:
 @claim(
     _SUBJECT,
     "weights: {tensors} tensor[[s]], [[{nonfinite} value[[s]] NOT FINITE]][[all values "
-    "finite]]; stored {list_stored}",
+    "finite]]; stored {list_stored}[[; {empty} empty tensor[[s]] (0 elements): {list_empty}]]"
+    "[[; all {gains} gains exactly 1, as before training]]$$",
 )
 def check_weights(sentence: Sentence, report: Json) -> None:
     weights = report["measurements"]["weights"]
     sentence.must_agree(tensors=weights["tensors"])
-    listed, _, unit = sentence["list_stored"].partition("; all ")
     stored = {
-        dtype: int(count.replace(",", "")) for count, dtype in re.findall(r"(\S+) as (\w+)", listed)
+        dtype: int(count.replace(",", ""))
+        for count, dtype in re.findall(r"(\S+) as (\w+)", sentence["list_stored"])
     }
     assert stored == weights["dtypes"] and sum(stored.values()) == weights["tensors"]
     assert sentence.holds("nonfinite") == (weights["nonfinite"] > 0)
     if sentence.holds("nonfinite"):
         sentence.must_agree(nonfinite=weights["nonfinite"])
+    assert sentence.holds("empty") == bool(weights["empty"])
+    if sentence.holds("empty"):
+        sentence.must_agree(empty=len(weights["empty"]))
+        assert sentence["list_empty"].startswith(", ".join(weights["empty"][:3]))
     gains = [n["gain"] for n in report["architecture"]["norms"] if n["gain"] is not None]
-    is_unit = {(g["min_abs"], g["max_abs"], g["negatives"]) for g in gains} == {(1.0, 1.0, 0)}
-    is_said = is_unit and len(gains) > 1
-    assert unit == (f"{len(gains)} gains exactly 1, as before training" if is_said else "")
+    is_unit = all(
+        (g["min_abs"], g["max_abs"], g["negatives"], g["nonfinite"]) == (1, 1, 0, 0) for g in gains
+    )
+    is_said = report["subject"]["mode"] == "run" and is_unit and len(gains) > 1
+    assert sentence.holds("gains") == is_said
+    if sentence.holds("gains"):
+        sentence.must_agree(gains=len(gains))
 
 
 @claim(r"Findings", "Findings  {list_counts}")
