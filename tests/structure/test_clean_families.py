@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import normdiag
-from tests.sentences.page_check import check_page
+from tests.sentences.page_check import check_inspection
 from tests.structure.families.family import Family, families
 
 MAINSTREAM = """
@@ -38,4 +38,4 @@ def test_what_is_so_of_a_small_model_is_said_as_info(name: str, infos: set[str])
     model, inputs = FAMILIES[name].build()
     report = normdiag.inspect(model, inputs=inputs, measure=("stream", "norms"))
     assert {f.code for f in report.findings} == infos
-    check_page(report)
+    check_inspection(report)
