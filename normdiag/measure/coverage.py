@@ -13,6 +13,7 @@ from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.measure.unused_modules import find_unused_modules
 from normdiag.structure.dataflow import trace_dependency
 from normdiag.structure.stack_structure import StackStructure
+from normdiag.structure.stream_chains import stream_width
 
 _MAX_LISTED = 50
 
@@ -41,8 +42,10 @@ def _unexplained_adds(forward: ForwardStructure) -> Iterator[UnexplainedAdd]:
             node,
             "both operands are activations of stream width and neither is computed from the other",
         )
+    widths = {stack.chain.width for stack in forward.sites.stacks.values()}
     for add in forward.reader.outside_adds:
-        yield _describe_addition(add.node, "a residual add outside every stack")
+        if stream_width(add) in widths:
+            yield _describe_addition(add.node, "a residual add outside every stack")
 
 
 def _describe_addition(node: Node, why: str) -> UnexplainedAdd:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from torch import Tensor, nn
 
 import normdiag
 from normdiag.report.report import Report
 from tests.structure import composed_streams, post_spellings, stack_spellings, stream_spellings
-from tests.structure.small_parts import DEPTH, IDS, draw_weights
+from tests.structure.small_parts import DEPTH, IDS, VOCAB, WIDTH, draw_weights
 
 Build = Callable[[], Any]
 MODULES_OF_ONE_ADD = (stack_spellings.FlatWrappers,)
@@ -138,3 +139,26 @@ def test_a_sum_beside_the_stream_parts_no_stack() -> None:
     assert len(report.architecture.residual_adds) == 2 * DEPTH
     assert [s.module for s in stack.single_adds] == [""]
     assert not [f.message for f in report.findings if f.severity != "info"]
+
+
+class AddsBeside(stack_spellings.Plain):
+    """A second value is computed from the ids alone, by one residual add."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.beside, self.change = nn.Embedding(VOCAB, width), nn.Linear(width, width)
+
+    def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        value = self.beside(ids)
+        return super().forward(ids), value + self.change(value)
+
+
+@pytest.mark.parametrize(("width", "unexplained"), [(2, 0), (WIDTH, 1)])
+def test_an_add_of_no_stack_is_a_gap_where_it_has_the_width_of_one(
+    width: int, unexplained: int
+) -> None:
+    report = inspect_model(functools.partial(AddsBeside, width))
+    (stack,) = report.architecture.stacks
+    assert (stack.id, stack.layers, stack.single_adds) == ("blocks", DEPTH, ())
+    found = [f for f in report.findings if f.code == "ND001" and f.severity == "warning"]
+    assert len(found) == len(report.coverage.unexplained_adds) == unexplained
