@@ -39,3 +39,15 @@ def check_unattached_norms(sentence: Sentence, report: Json) -> None:
     norms = report["coverage"]["unexplained_norms"]
     sentence.must_agree(many=len(norms))
     assert sentence["list_names"].split(",")[0] == norms[0]
+
+
+@claim(
+    r"", "the {layers} layers share the parameters of {modules} module[[s]], called {times} times"
+)
+def check_shared_layers(sentence: Sentence, report: Json) -> None:
+    name = sentence.heading.split()[0]
+    (stack,) = (s for s in report["architecture"]["stacks"] if (s["id"] or "model") == name)
+    assert stack["layer_modules"] < stack["layers"]
+    sentence.must_agree(
+        layers=stack["layers"], modules=stack["layer_modules"], times=stack["layers"]
+    )
