@@ -64,7 +64,9 @@ def odd_layer_shares(report: Json) -> Iterator[float]:
     for stack in report["architecture"]["stacks"]:
         layers: dict[int, list[str]] = defaultdict(list)
         for add in report["architecture"]["residual_adds"]:
-            if stack["placement"] == "hybrid" and add["stack"] == stack["id"]:
+            if (stack["placement"] == "hybrid" or stack["exceptions"]) and add["stack"] == stack[
+                "id"
+            ]:
                 layers[add["layer"]].append(add["placement"])
         if layers:
             patterns = [tuple(layers[layer]) for layer in sorted(layers)]
