@@ -28,9 +28,10 @@ def test_the_largest_writers_are_named_with_their_sign() -> None:
         taken_back, contribution=replace(taken_back.contribution, signed=-0.5, energy=0.4)
     )
     found = section_text(replace(report, measurements=replace(report.measurements, stream=stream)))
-    assert "over 40 tokens: model.layers.1/add#0 40% (-50%), model.layers.0/add#0 9.1% (+8.3%)" in (
-        found
-    )
+    assert (
+        "mean over tokens 1 to 40 of sequence 0: model.layers.1/add#0 40% (-50%), "
+        "model.layers.0/add#0 9.1% (+8.3%)"
+    ) in found
     assert "the stack's input" in found
 
 
@@ -40,13 +41,14 @@ def test_through_norms_there_are_no_writers() -> None:
 
 
 def test_a_rank_is_of_the_tokens_without_the_first() -> None:
-    assert "Effective rank of 40 tokens: 30.0 after layer 0, 29.0 after layer 2" in section_text(
-        llama(3)
+    assert (
+        "Effective rank of tokens 1 to 40 of sequence 0: 30.0 after layer 0, 29.0 after layer 2"
+        in section_text(llama(3))
     )
 
 
 def test_sinks_are_told_where_they_stand_out() -> None:
-    assert "up to 39.0 × that of the others" in section_text(with_sink(39.0))
+    assert "over that of the others: up to 39.0 at" in section_text(with_sink(39.0))
     for ratio in (1.1, None):
         assert "first tokens" not in section_text(with_sink(ratio))
 

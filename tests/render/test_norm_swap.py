@@ -48,8 +48,8 @@ def test_all_at_once_with_the_loss() -> None:
 
 def test_the_largest_alone() -> None:
     assert (
-        "Largest change of a single norm's output, on its own input: b (median 6.0% over "
-        "sampled rows)."
+        "Largest median change of a single norm's output, over sampled rows of its own input: "
+        "6.0% at b."
     ) in text(norm_swap=swap())
 
 

@@ -17,8 +17,8 @@ def _attention(report: Json, id: str) -> Json:
 @claim(
     _LOGITS,
     "Largest |logit| of {many} attention[[s]], over pairs with a softmax weight above {zero} in "
-    "float32: {logit} at head {head}, query {query}, key {key} of {id_module}; median of its heads "
-    "{middle}",
+    "float32: {logit} at sequence {sequence}, head {head}, query {query}, key {key} of "
+    "{id_module}; median of its heads {middle}",
 )
 def check_largest_logit(sentence: Sentence, report: Json) -> None:
     logits = report["measurements"]["attention_logits"]
@@ -29,6 +29,7 @@ def check_largest_logit(sentence: Sentence, report: Json) -> None:
         many=len(logits),
         zero=0,
         logit=largest["value"],
+        sequence=largest["sequence"],
         head=largest["head"],
         query=largest["query"],
         key=largest["key"],
@@ -36,7 +37,7 @@ def check_largest_logit(sentence: Sentence, report: Json) -> None:
     )
 
 
-@claim(_LOGITS, "Largest weight of a query row: {weight} (median of the attentions' medians)")
+@claim(_LOGITS, "Largest weight in a query row: {weight} (median over rows, then over attentions)")
 def check_weight(sentence: Sentence, report: Json) -> None:
     logits = report["measurements"]["attention_logits"].values()
     weights = [each["median_weight"] for each in logits if each["median_weight"] is not None]
@@ -61,9 +62,10 @@ def check_scale(sentence: Sentence, report: Json) -> None:
     sentence.must_agree(many=len(same), scale=same[0]["scale"], same=width, usual=width**-0.5)
 
 
-@claim(_LOGITS, "^{id_module}: {logit} at head {head}, query {query}, key {key}")
+@claim(
+    _LOGITS, "^{id_module}: {logit} at sequence {sequence}, head {head}, query {query}, key {key}"
+)
 def check_logit(sentence: Sentence, report: Json) -> None:
     each = _attention(report, sentence["id_module"])
-    sentence.must_agree(
-        logit=each["value"], head=each["head"], query=each["query"], key=each["key"]
-    )
+    places = {name: each[name] for name in ("sequence", "head", "query", "key")}
+    sentence.must_agree(logit=each["value"], **places)

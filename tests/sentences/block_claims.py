@@ -25,8 +25,9 @@ def layer_blocks(report: Json, stack: str) -> dict[int, Json]:
 
 @claim(
     _JACOBIANS,
-    "Jacobians of {list_stack}  layer by layer, medians over {many} tokens (positions "
-    "{list_positions} of sequence {sequence}, run on up to {context} of its tokens)",
+    "Jacobians of {list_stack}  layer by layer, medians, column by column, over {many} tokens "
+    "(positions {list_positions} of sequence {sequence}, run on at most {context} tokens: those up "
+    "to each, or, where tokens see later ones, its first and its very last)",
 )
 def check_tokens(sentence: Sentence, report: Json) -> None:
     tokens = [each["token"] for each in next(iter(_blocks_of(sentence, report).values()))["tokens"]]

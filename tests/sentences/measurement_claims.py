@@ -27,7 +27,7 @@ def check_scale_invariant(sentence: Sentence, report: Json) -> None:
         assert agrees_with(size, weights[name]), (name, size, weights)
 
 
-@claim(r"Gradients", "Loss ({id_kind}): {value}, mean over {tokens} target token[[s]]")
+@claim(r"Gradients", "Loss ({id_kind}): {value}, mean over {tokens} [[target ]]token[[s]]")
 def check_loss(sentence: Sentence, report: Json) -> None:
     loss = report["measurements"]["gradients"]["loss"]
     assert loss["kind"] == sentence["id_kind"]
@@ -175,8 +175,8 @@ def check_swap(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"RMSNorm or LayerNorm",
-    "Largest change of a single norm's output, on its own input: {id_norm} (median {median} "
-    "over sampled rows)",
+    "Largest median change of a single norm's output, over sampled rows of its own input: "
+    "{median} at {id_norm}",
 )
 def check_single_swap(sentence: Sentence, report: Json) -> None:
     alone = report["measurements"]["norm_swap"]["alone"]

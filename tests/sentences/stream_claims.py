@@ -82,8 +82,8 @@ def check_extremes(sentence: Sentence, report: Json) -> None:
 
 @claim(
     _STREAM,
-    "Mean cosine between tokens of one sequence: {first} after the first add, {last} after the "
-    "last ({one}: all tokens have one direction)",
+    "Mean cosine between tokens of one sequence, its first included: {first} after the first add, "
+    "{last} after the last ({one}: all tokens have one direction)",
 )
 def check_token_cosine(sentence: Sentence, report: Json) -> None:
     stream = report["measurements"]["stream"]
@@ -94,7 +94,8 @@ def check_token_cosine(sentence: Sentence, report: Json) -> None:
 @claim(
     _STREAM,
     "Largest writes into the last stream value x_L, as shares of the energy (and signed, along "
-    "x_L) of all writes and the input, over {tokens} token[[s]]: {list_parts}.",
+    "x_L) of all writes and the input, mean over tokens {one} to {tokens} of sequence {zero}: "
+    "{list_parts}.",
 )
 def check_contributions(sentence: Sentence, report: Json) -> None:
     stack = stack_of(sentence)
@@ -113,7 +114,7 @@ def check_contributions(sentence: Sentence, report: Json) -> None:
         share = start if id == "the stack's input" else shares[id]
         assert agrees_with(energy, share["energy"]), (id, energy, share)
         assert agrees_with(signed, share["signed"]), (id, signed, share)
-    sentence.must_agree(tokens=next(iter(shares.values()))["tokens"])
+    sentence.must_agree(tokens=next(iter(shares.values()))["tokens"], one=1, zero=0)
     error = report["measurements"]["closure"].get(stack, {}).get("max_rel_error", math.inf)
     if start is not None and error < 1e-3:
         for kind in ("energy", "signed"):
@@ -123,8 +124,8 @@ def check_contributions(sentence: Sentence, report: Json) -> None:
 
 @claim(
     _STREAM,
-    "Block influence (mean of {one} - cos(x_in, x_out) over {tokens} token[[s]]): {least} (layer "
-    "{first}, smallest) to {most} (layer {second}, largest)",
+    "Block influence (mean of {one} - cos(x_in, x_out) over tokens {start} to {tokens} of sequence "
+    "{zero}): {least} (layer {first}, smallest) to {most} (layer {second}, largest)",
 )
 def check_influence(sentence: Sentence, report: Json) -> None:
     influences = {
@@ -135,13 +136,13 @@ def check_influence(sentence: Sentence, report: Json) -> None:
     least, most = influences[int(sentence["first"])], influences[int(sentence["second"])]
     assert (least, most) == (min(influences.values()), max(influences.values()))
     (tokens,) = {each["tokens"] for each in layers_of(report, stack_of(sentence))}
-    sentence.must_agree(least=least, most=most, tokens=tokens, one=1)
+    sentence.must_agree(least=least, most=most, tokens=tokens - 1, one=1, start=0, zero=0)
 
 
 @claim(
     _STREAM,
-    "Effective rank of {tokens} token[[s]]: {first} after layer {first_layer}, {last} after layer "
-    "{last_layer} (stable rank {stable})",
+    "Effective rank of tokens {one} to {tokens} of sequence {zero}: {first} after layer "
+    "{first_layer}, {last} after layer {last_layer} (stable rank {stable})",
 )
 def check_rank(sentence: Sentence, report: Json) -> None:
     layers = [
@@ -149,6 +150,8 @@ def check_rank(sentence: Sentence, report: Json) -> None:
     ]
     sentence.must_agree(
         tokens=layers[-1]["tokens"] - 1,
+        one=1,
+        zero=0,
         first=layers[0]["effective_rank"],
         first_layer=layers[0]["layer"],
         last=layers[-1]["effective_rank"],
@@ -261,8 +264,8 @@ def check_law(sentence: Sentence, report: Json) -> None:
 
 @claim(
     _STREAM,
-    "Stream norm of first tokens: up to {ratio} × that of the others, at {id_add} (typical of "
-    "attention sinks)",
+    "Mean stream norm of first tokens over that of the others: up to {ratio} at {id_add} "
+    "(typical of attention sinks)",
 )
 def check_first_tokens(sentence: Sentence, report: Json) -> None:
     stream = report["measurements"]["stream"]

@@ -139,7 +139,7 @@ def random_projection_loss(batch: Batch, which: int, choice: LossSettings) -> Ob
 
     note = (
         "no head: mean over tokens of <r, y> / sqrt(H), y the output with H features, r normal "
-        f"numbers drawn by seed {choice.seed}"
+        f"numbers drawn for each token by seed {choice.seed}; another r gives another trend"
     )
     return Objective("random-projection", note, batch, compute_loss)
 

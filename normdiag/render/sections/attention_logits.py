@@ -40,8 +40,8 @@ def _describe_largest(logits: Mapping[str, AttentionLogits]) -> str:
     attentions = format_count(len(logits), "attention")
     weights = [each.median_weight for each in logits.values() if each.median_weight is not None]
     row = (
-        f" Largest weight of a query row: {format_number(median(weights))} (median of the "
-        "attentions' medians)."
+        f" Largest weight in a query row: {format_number(median(weights))} (median over rows, then "
+        "over attentions)."
         if weights
         else ""
     )
@@ -57,7 +57,7 @@ def _name_attention(id: str) -> str:
 
 
 def _describe_place(each: AttentionLogits) -> str:
-    place = f"head {each.head}, query {each.query}, key {each.key}"
+    place = f"sequence {each.sequence}, head {each.head}, query {each.query}, key {each.key}"
     value = each.max_abs if each.value is None else each.value
     return f"{format_number(value)} at {place}"
 

@@ -26,6 +26,7 @@ from normdiag.report.report import Report
 
 _ENDS = 2
 _INEXACT = 0.01
+_KEPT_END = ": those up to each, or, where tokens see later ones, its first and its very last"
 _COLUMNS = (
     Column(title="layer"),
     Column(
@@ -117,10 +118,10 @@ def _describe_tokens(block: BlockJacobian) -> str:
     positions = ", ".join(str(each.token.position) for each in block.tokens)
     if len(block.tokens) == 1:
         return f"at token {positions} of sequence {token.sequence}"
-    run = "" if block.context is None else f", run on up to {block.context} of its tokens"
+    run = "" if block.context is None else f", run on at most {block.context} tokens{_KEPT_END}"
     return (
-        f"medians over {len(block.tokens)} tokens (positions {positions} of sequence "
-        f"{token.sequence}{run})"
+        f"medians, column by column, over {len(block.tokens)} tokens (positions {positions} of "
+        f"sequence {token.sequence}{run})"
     )
 
 

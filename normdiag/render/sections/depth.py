@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.stream import Contribution, Growth
-from normdiag.number_text import format_count, format_number, format_percent
+from normdiag.number_text import format_number, format_percent
 from normdiag.render.escape import shorten_text
 from normdiag.render.sections.growth import NORMED_SUMS
 from normdiag.report.report import Report
@@ -47,10 +47,11 @@ def _describe_contributions(
     parts = [f"{shorten_text(id)} {_format_contribution(contributions[id])}" for id in largest]
     if growth is not None and growth.initial_contribution is not None:
         parts.append(f"the stack's input {_format_contribution(growth.initial_contribution)}")
-    tokens = format_count(contributions[largest[0]].tokens, "token")
+    tokens = _name_tokens(1, contributions[largest[0]].tokens + 1)
     yield (
         "Largest writes into the last stream value x_L, as shares of the energy (and signed, along "
-        f"x_L) of all writes and the input, over {tokens}: {', '.join(parts)}."
+        f"x_L) of all writes and the input, mean over {tokens}: "
+        f"{', '.join(parts)}."
     )
 
 
@@ -70,7 +71,7 @@ def _describe_layers(layers: list[LayerMeasurement]) -> Iterator[str]:
     if len(influences) > 1:
         least = min(influences, key=lambda layer: influences[layer])
         most = max(influences, key=lambda layer: influences[layer])
-        tokens = format_count(layers[0].tokens, "token")
+        tokens = _name_tokens(0, layers[0].tokens)
         yield (
             f"Block influence (mean of 1 - cos(x_in, x_out) over {tokens}): "
             f"{format_number(influences[least])} (layer {least}, smallest) to "
@@ -80,10 +81,16 @@ def _describe_layers(layers: list[LayerMeasurement]) -> Iterator[str]:
     if ranks:
         first, last = ranks[0], ranks[-1]
         yield (
-            f"Effective rank of {last.tokens - 1} tokens: {format_number(first.effective_rank)} "
-            f"after layer {first.layer}, {format_number(last.effective_rank)} after layer "
-            f"{last.layer} (stable rank {format_number(last.stable_rank)})."
+            f"Effective rank of {_name_tokens(1, last.tokens)}: "
+            f"{format_number(first.effective_rank)} after layer {first.layer}, "
+            f"{format_number(last.effective_rank)} after layer {last.layer} (stable rank "
+            f"{format_number(last.stable_rank)})."
         )
+
+
+def _name_tokens(first: int, count: int) -> str:
+    """Name the tokens of the short run, by position."""
+    return f"tokens {first} to {count - 1} of sequence 0"
 
 
 def _describe_updates(growth: Growth) -> Iterator[str]:
@@ -105,6 +112,6 @@ def _describe_sink(report: Report, adds: list[ResidualAdd]) -> Iterator[str]:
     worst = max(ratios, key=lambda id: ratios[id], default=None)
     if worst is not None and ratios[worst] >= _SINK:
         yield (
-            f"Stream norm of first tokens: up to {format_number(ratios[worst])} × that of the "
-            f"others, at {shorten_text(worst)} (typical of attention sinks)."
+            "Mean stream norm of first tokens over that of the others: up to "
+            f"{format_number(ratios[worst])} at {shorten_text(worst)} (typical of attention sinks)."
         )

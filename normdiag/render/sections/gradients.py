@@ -57,7 +57,8 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         return
     loss = gradients.loss
     yield Heading(title="Gradients")
-    tokens = format_count(loss.tokens, "target token")
+    unit = "token" if loss.kind == "random-projection" else "target token"
+    tokens = format_count(loss.tokens, unit)
     yield Sentence(
         text=f"Loss ({shorten_text(loss.kind)}): {format_number(loss.value)}, mean over {tokens}."
     )

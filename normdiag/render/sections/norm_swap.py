@@ -48,9 +48,8 @@ def _describe_swap(swap: NormSwap) -> Iterator[str]:
     if swap.alone:
         norm = max(swap.alone, key=lambda id: nan_as_largest(swap.alone[id].median))
         yield (
-            "Largest change of a single norm's output, on its own input: "
-            f"{shorten_text(norm)} (median {format_percent(swap.alone[norm].median)} over sampled "
-            "rows)."
+            "Largest median change of a single norm's output, over sampled rows of its own input: "
+            f"{format_percent(swap.alone[norm].median)} at {shorten_text(norm)}."
         )
 
 

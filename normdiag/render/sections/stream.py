@@ -143,8 +143,9 @@ def _describe_extremes(sites: list[_Site]) -> Iterator[str]:
     first, last = sites[0].measurement.token_cosine, sites[-1].measurement.token_cosine
     if first is not None and last is not None:
         yield (
-            f"Mean cosine between tokens of one sequence: {format_signed(first)} after the first "
-            f"add, {format_signed(last)} after the last (1: all tokens have one direction)."
+            "Mean cosine between tokens of one sequence, its first included: "
+            f"{format_signed(first)} after the first add, {format_signed(last)} after the last "
+            "(1: all tokens have one direction)."
         )
 
 

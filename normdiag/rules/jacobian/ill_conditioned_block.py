@@ -70,10 +70,10 @@ class IllConditionedBlock(Rule):
         Threshold(
             name="kappa",
             unit="sigma_max / sigma_min",
-            default=2.0**24,
+            default=1e6,
             meaning="a condition number above this is a warning",
-            source="float32 has 24 bits: a singular value below one rounding of the largest, 2^-24 "
-            "of it, is lost (IEEE 754-2019)",
+            source="a Jacobian in float32 (24 bits) resolves singular values down to 8 ulps of the "
+            "largest, 2^-20: a singular block has 2^20 = 1.05e6 (IEEE 754-2019)",
             low=1.0,
         ),
     )
