@@ -36,13 +36,13 @@ def growth_totals(report: Json) -> Iterator[float]:
     yield from (total for total, rate in growths(report) if rate > 1)
 
 
-def normed_growth_totals(report: Json) -> Iterator[float]:
-    """Of stacks with norms: without any, the total does not decide the severity."""
+def keep_normed_stacks(report: Json) -> Json:
+    """The report without stacks that have no norm, where neither decides the severity."""
     stacks = [s for s in report["architecture"]["stacks"] if s["placement"] != "none"]
     named = {s["id"] for s in stacks}
     kept = [a for a in report["architecture"]["residual_adds"] if a["stack"] in named]
     architecture = report["architecture"] | {"stacks": stacks, "residual_adds": kept}
-    yield from growth_totals(report | {"architecture": architecture})
+    return report | {"architecture": architecture}
 
 
 def trends(report: Json, sign: int) -> Iterator[tuple[float, float]]:
@@ -148,7 +148,8 @@ def promoted_sizes(number_format: str) -> Reading:
 
 READINGS: dict[str, Reading] = SITE_READINGS | {
     "ND401.rate": growth_rates,
-    "ND401.total": normed_growth_totals,
+    "ND401.rate_high": lambda report: growth_rates(keep_normed_stacks(report)),
+    "ND401.total": lambda report: growth_totals(keep_normed_stacks(report)),
     "ND401.total_notable": growth_totals,
     "ND601.rate": gradient_rates(1),
     "ND601.total": gradient_totals(1),

@@ -64,6 +64,7 @@ def of_norm(x: Array, padding: Array, kind: str, eps: float, channels: int) -> N
         "channel_share": shares.max(),
         "dominant_channel": shares.argmax(),
         "constant": int((1e6 * m2 <= eps).sum()),
+        "constant_without_input": 0,
         "constant_indices": [],
         "eps_dominated": int((eps / (m2 + eps) > 0.5).sum()),
         "padded_constant": int((1e6 * second_moment(padding, kind) <= eps).sum()),

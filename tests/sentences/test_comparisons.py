@@ -29,6 +29,8 @@ from tests.sentences.model_pairs import (
 from tests.sentences.mutations import assert_all_refused, mutate_page
 from tests.test_compare_sameness import X
 
+pytestmark = pytest.mark.slow
+
 HOW = (compare_values, compare_saved)
 
 

@@ -66,7 +66,9 @@ def test_what_is_not_this_defect_is_silent(healthy: dict) -> None:
     [
         ({"rate": 1.183, "total": 2747.0}, "info"),  # the largest of 43 public models
         ({**UNDECIDED, "total": 294.9}, "info"),  # Gemma 3 270M
-        ({"total": 10001.0}, "warning"),
+        ({"rate": 1.2, "total": 10001.0}, "warning"),
+        ({"rate": 1.51, "rate_error": 0.004, "total": 81.0}, "warning"),  # 1.502 for sure
+        ({"rate": 1.507, "rate_error": 0.004, "total": 81.0}, "info"),
         ({"total": 31.0, "placement": "none"}, "warning"),
     ],
 )
