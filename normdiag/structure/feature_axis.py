@@ -15,9 +15,26 @@ from normdiag.structure.residual_adds import DetectedAdd
 def stream_axis(add: DetectedAdd) -> int:
     """Return the axis of the sum, from the end, that holds the features of the stream.
 
-    The norm that reads the stream on the first branch, or wrote it, says so; weights can lie along
-    the tokens. Without one it is the axis that the last branch's last contraction writes.
+    The norm that reads the stream on the first branch, or wrote it, says so: weights can lie along
+    the tokens. So can a norm: where the last branch's last contraction writes another axis, the
+    axis is that of the add before, if there is one on the same stream. Without a norm it is the
+    axis that is written.
     """
+    read, written = _read_axis(add), feature_axis(add.branches[-1])
+    while read not in (None, written) and (before := _earlier_add(add)) is not None:
+        add = before
+        read, written = _read_axis(add), feature_axis(add.branches[-1])
+    return written if read is None else read
+
+
+def _earlier_add(add: DetectedAdd) -> DetectedAdd | None:
+    """The add before on a stream of the same shape."""
+    is_same = add.before is not None and add.before.node.shape == add.node.shape
+    return add.before if is_same else None
+
+
+def _read_axis(add: DetectedAdd) -> int | None:
+    """The axis that the norm of the stream is taken over; None without one."""
     norm, path = _find_input_norm(add.branches[0], add.root)
     axis: int | None = None
     if norm is not None:
@@ -27,9 +44,7 @@ def stream_axis(add: DetectedAdd) -> int:
     if axis is not None:
         place = axis_place(add.root.shape, axis)
         axis = _follow_views(add.root, _path_back(add.skip, add.root), place)
-        if axis is not None:
-            return axis
-    return feature_axis(add.branches[-1])
+    return axis
 
 
 def feature_axis(branch: Node) -> int:

@@ -53,6 +53,8 @@ class DetectedAdd:
     is_part: bool = False
     """Whether the skip is a part of the features of x and the branch reads another part."""
     skip_factors: tuple[ScaleFactor, ...] = ()
+    before: DetectedAdd | None = None
+    """The add that wrote the value that x copies."""
 
     @property
     def index(self) -> int:
@@ -84,7 +86,7 @@ class ResidualAddDetector:
             add = self._match_residual(node, skip, branch, i)
             if add is not None:
                 self.adds.append(add)
-                self._by_node[node] = add
+                self._keep_add(add)
                 return add
         if not (a.is_data and b.is_data):
             return None
@@ -93,8 +95,12 @@ class ResidualAddDetector:
             self.plain_additions.append(node)
             return None
         self.adds.append(add)
-        self._by_node[node] = add
+        self._keep_add(add)
         return add
+
+    def _keep_add(self, add: DetectedAdd) -> None:
+        add.before = self._by_node.get(add.root)
+        self._by_node[add.node] = add
 
     def _match_projected_skip(self, node: Node, a: Node, b: Node) -> DetectedAdd | None:
         """Match P(x) + F(x), a skip through linear weights or pooling."""
