@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.oracle.case import Add, Case, Norm, into, out_of
+from tests.oracle.case import ONE_STREAM, Add, Case, Norm, into, out_of
 
 STACK = "encoder.layer"
 EMBEDDING = "embeddings.LayerNorm"
@@ -48,6 +48,8 @@ def bert_case(model: Any, batches: list[dict], **options: Any) -> Case:
                 "drawing": "ln(x + F(x))",
                 "note": None,
                 "read_by": "head",
+                "layer_modules": config.num_hidden_layers,
+                **ONE_STREAM,
             }
         ],
         head=out_of(norms[-1].module),

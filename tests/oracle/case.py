@@ -18,6 +18,8 @@ from tests.oracle.taps import Array, Seen, observe
 from tests.oracle.tokens import Read, Tokens, gather, gather_padding
 
 PLAIN = {"kind": "none", "value": None, "rms": None, "min": None, "max": None}
+ONE_STREAM: dict[str, Any] = {"single_adds": [], "exceptions": [], "streams": 1}
+"""What is so of a stack whose adds are alike."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +156,9 @@ class Case:
             "skip_scale": PLAIN,
             "branch_scale": PLAIN,
             "multipliers": [],
+            "is_projected": False,
+            "is_gated": False,
+            "raw_readers": [],
         }
 
     def norm_numbers(self, norm: Norm, channels: int) -> Numbers:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.oracle.case import Add, Case, Norm, into, out_of
+from tests.oracle.case import ONE_STREAM, Add, Case, Norm, into, out_of
 
 
 def llama_case(model: Any, batches: list[dict], **options: Any) -> Case:
@@ -40,6 +40,8 @@ def llama_case(model: Any, batches: list[dict], **options: Any) -> Case:
                 "drawing": "x + F(rms(x))",
                 "note": None,
                 "read_by": "norm",
+                "layer_modules": len(layers),
+                **ONE_STREAM,
             }
         ],
         head=into("lm_head"),

@@ -6,7 +6,7 @@ import pytest
 from transformers import BartConfig, BartForConditionalGeneration
 
 from tests.oracle.batches import mask, token_ids
-from tests.oracle.case import Add, Case, Norm, into, out_of
+from tests.oracle.case import ONE_STREAM, Add, Case, Norm, into, out_of
 from tests.oracle.lively import enliven
 from tests.oracle.verification import Verification
 
@@ -126,4 +126,6 @@ def _stack(side: str) -> dict:
         "drawing": "ln(x + F(x))",
         "note": None,
         "read_by": "stack" if side == "encoder" else "head",
+        "layer_modules": LAYERS[side],
+        **ONE_STREAM,
     }

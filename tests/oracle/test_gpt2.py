@@ -6,7 +6,7 @@ import pytest
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from tests.oracle.batches import token_ids
-from tests.oracle.case import Add, Case, Norm, into, out_of
+from tests.oracle.case import ONE_STREAM, Add, Case, Norm, into, out_of
 from tests.oracle.lively import enliven
 from tests.oracle.verification import Verification
 
@@ -89,4 +89,6 @@ def _stack() -> dict:
         "drawing": "x + F(ln(x))",
         "note": None,
         "read_by": "norm",
+        "layer_modules": LAYERS,
+        **ONE_STREAM,
     }

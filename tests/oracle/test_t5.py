@@ -6,7 +6,7 @@ import pytest
 from transformers import T5Config, T5ForConditionalGeneration
 
 from tests.oracle.batches import mask, token_ids
-from tests.oracle.case import Add, Case, Norm, into, out_of
+from tests.oracle.case import ONE_STREAM, Add, Case, Norm, into, out_of
 from tests.oracle.lively import enliven
 from tests.oracle.verification import Verification
 
@@ -113,4 +113,6 @@ def _stack(side: str) -> dict:
         "drawing": "x + F(rms(x))",
         "note": None,
         "read_by": "norm",
+        "layer_modules": LAYERS[side],
+        **ONE_STREAM,
     }

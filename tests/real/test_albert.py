@@ -7,7 +7,7 @@ import torch
 from transformers import AlbertForMaskedLM
 
 from tests.oracle.batches import corner, mask, token_ids
-from tests.oracle.case import Add, Case, Norm, into, out_of
+from tests.oracle.case import ONE_STREAM, Add, Case, Norm, into, out_of
 from tests.oracle.verification import Verification
 
 RUNS = 12
@@ -114,4 +114,6 @@ def _stack() -> dict:
         "drawing": "ln(x + F(x))",
         "note": None,
         "read_by": "head",
+        "layer_modules": 1,
+        **ONE_STREAM,
     }
