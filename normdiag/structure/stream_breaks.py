@@ -107,7 +107,8 @@ def _is_carried(node: Node, value: Node) -> bool:
         at = pending.pop()
         if at is value:
             return True
-        if at.index > value.index and at.is_data and not is_contraction(at):
+        is_open = not is_contraction(at) or "::" in at.op  # an operation not known may add
+        if at.index > value.index and at.is_data and is_open:
             pending += [p for p in at.parents if p not in visited]
             visited.update(at.parents)
     return False
@@ -263,7 +264,9 @@ def _find_layers_without_adds(norms: Sequence[DetectedNorm]) -> list[DetectedBre
     breaks = []
     for before, after in pairwise(trunk):
         output = before.output or before.node
-        if not trace_dependency(after.source, output)[1] or _is_carried(after.source, output):
+        if not trace_dependency(after.source, output)[1] or any(
+            _is_carried(after.source, value) for value in (output, before.source)
+        ):
             continue
         nodes = nodes_between(output, after.source)
         doubled = any(map(is_doubling, nodes))

@@ -214,7 +214,7 @@ def loop() -> Case:
         [],
         (),
         lambda out: cross_entropy(out[0, :-1], IDS[0, 1:]),
-        {"table", "last", "head", *(f"branches/layer#{i}" for i in range(3))},
+        {"table", "last", "head", "gains", *(f"branches.{i}" for i in range(3))},
         ("last",),
     )
 

@@ -38,7 +38,7 @@ def test_every_rule_has_an_outcome(seen: Evidence) -> None:
 
 def test_without_evidence_nothing_passes_but_the_loading() -> None:
     judgement = judge_evidence(evidence())
-    assert judgement.passed == ("ND003", "ND705")
+    assert judgement.passed == ("ND003", "ND005", "ND109", "ND705")
     assert [finding.code for finding in judgement.findings] == ["ND001"]
     assert all(skip.why and skip.name for skip in judgement.skipped)
 
@@ -85,7 +85,8 @@ def test_one_forward_without_measuring_gives_only_what_needs_no_measure() -> Non
     )
     judgement = judge_evidence(bare)
     looked = {*judgement.passed, *(finding.code for finding in judgement.findings)}
-    assert looked == {"ND001", "ND002", "ND003", "ND705"} | {f"ND10{k}" for k in range(1, 9)}
+    of_structure = {"ND005", "ND110", *(f"ND10{k}" for k in range(1, 10))}
+    assert looked == {"ND001", "ND002", "ND003", "ND705"} | of_structure
 
 
 def test_the_public_name_of_the_engine() -> None:

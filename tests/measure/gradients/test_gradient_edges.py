@@ -30,17 +30,19 @@ from tests.measure.gradient_cases import (
 from tests.measure.plain_gradients import Plain, rms
 
 
-def test_layers_without_modules_own_their_branches_and_norms() -> None:
+def test_layers_of_a_loop_own_their_branches_and_the_list_of_gains_its_own() -> None:
     torch.manual_seed(7)
     case = loop()
     model = case.model.double()
     measured = compute_gradients(model, objective_of(model, case.inputs), 1.0)
     plain = Plain(model, case.inputs, [model.last], case.loss)
     for i in range(3):
-        own = plain.share(f"branches.{i}") + plain.share(f"gains.{i}")
-        assert measured.groups[f"branches/layer#{i}"] == pytest.approx(own, rel=1e-9)
+        own = plain.share(f"branches.{i}")
+        assert measured.groups[f"branches.{i}"] == pytest.approx(own, rel=1e-9)
         (norm,) = (n for n in measured.norms if n.endswith(f"norm#{i}"))
         assert measured.norms[norm].gain == pytest.approx(plain.norm(f"gains.{i}"), rel=1e-9)
+    gains = sum(plain.share(f"gains.{i}") for i in range(3))
+    assert measured.groups["gains"] == pytest.approx(gains, rel=1e-9)
 
 
 def test_padding_takes_no_part() -> None:
