@@ -22,14 +22,8 @@ FAMILIES = {
     for name, family in families(part).items()
     if name in NAMES.split()
 }
-WARNED = {
-    "gemma2": {"ND301"},
-    "gemma3_text": {"ND301"},
-    "olmo2": {"ND301", "ND302"},
-    "wav2vec2": {"ND001"},
-}
-"""Branch outputs of about the size of epsilon, or below; a convolution of positions, added to the
-stream before its first layer."""
+WARNED = {"wav2vec2": {"ND001"}}
+"""A convolution of positions, added to the stream ahead of its layers."""
 
 
 def test_there_are_thirty() -> None:
