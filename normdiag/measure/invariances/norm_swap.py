@@ -142,6 +142,7 @@ def _hidden_change(
     stacks = statistics.first_pass.stacks
     last = max((add.add for stack in stacks for add in stack.adds), key=lambda add: add.index)
     axis = stream_axis(last)
+    axis = axis if len(before.shape) == len(last.node.shape) else -1
     lead = leading_sizes(tuple(before.shape), (axis,))
     valid = TokenLayouts(batch).layout_of(node).site_tokens(lead).valid
     rows, swapped = (to_rows(value, (axis,)).double() for value in (before, after))

@@ -38,7 +38,8 @@ class HeadInputAccumulator:
             return
         adds = forward.records.adds
         last = adds.get(max(adds, key=lambda add: add.index))
-        axis = last.axis if last is not None else -1
+        # pooled over the tokens, it has the features last
+        axis = last.axis if last is not None and -last.axis <= value.dim() else -1
         tokens = forward.layouts.layout_of(node).site_tokens(leading_sizes(value.shape, (axis,)))
         rows = to_rows(value, (axis,))
         numbers = (rows if tokens.valid is None else rows[tokens.valid]).double()
