@@ -23,6 +23,9 @@ class TokenBlock:
     """Relative error bound of `sigma_max`."""
     is_bound: bool = False
     """Whether `sigma_min` is an upper bound, and so `kappa` a lower one."""
+    context: int | None = None
+    """Tokens of the sequence in the forward: those up to the token in a causal model, else the
+    first ones and the very last one."""
 
 
 @record

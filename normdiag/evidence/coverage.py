@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from normdiag.evidence.record import record
+
+_NUMBER = re.compile(r"(^|\.)\d+(?=\.|$)")
 
 
 @record
@@ -21,6 +25,11 @@ class SkippedMeasurement:
 
     what: str
     why: str
+
+
+def mask_numbers(path: str) -> str:
+    """Return the path with `*` for numbers, the same for a part of every layer: "blocks.*.n2"."""
+    return _NUMBER.sub(r"\1*", path)
 
 
 @record

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
 
 from torch import nn
 
 from normdiag.capture.scopes import plain_path
-from normdiag.evidence.coverage import UnusedModule
+from normdiag.evidence.coverage import UnusedModule, mask_numbers
 from normdiag.measure.passes.forward_structure import ForwardStructure
-
-_NUMBER = re.compile(r"(^|\.)\d+(?=\.|$)")
 
 
 def find_unused_modules(
@@ -34,7 +31,7 @@ def find_unused_modules(
             is_choice=around is not None and _is_choice(name, modules, names),
             is_norm=all(p.ndim < 2 for p in modules[name].parameters()),
             runs_elsewhere=any(
-                _pattern_of(path) == _pattern_of(name) for path in modules.keys() - names
+                mask_numbers(path) == mask_numbers(name) for path in modules.keys() - names
             ),
         )
 
@@ -67,14 +64,9 @@ def _is_choice(name: str, modules: dict[str, nn.Module], unused: set[str]) -> bo
     parent, _, _ = name.rpartition(".")
     if not isinstance(modules.get(parent), nn.ModuleList | nn.ModuleDict):
         return False
-    lists = {path for path in modules if _pattern_of(path) == _pattern_of(parent)}
+    lists = {path for path in modules if mask_numbers(path) == mask_numbers(parent)}
     return any(
         path.rpartition(".")[0] in lists and path not in unused
         for path in modules
         if path.count(".") == name.count(".")
     )
-
-
-def _pattern_of(path: str) -> str:
-    """The path with `*` for numbers: "blocks.*.n2"."""
-    return _NUMBER.sub(r"\1*", path)

@@ -26,16 +26,21 @@ def layer_blocks(report: Json, stack: str) -> dict[int, Json]:
 @claim(
     _JACOBIANS,
     "Jacobians of {list_stack}  layer by layer, medians, column by column, over {many} tokens "
-    "(positions {list_positions} of sequence {sequence}, run on at most {context} tokens: those up "
-    "to each, or, where tokens see later ones, its first and its very last)",
+    "(positions {list_positions} of sequence {sequence}[[, each run on the tokens up to {id_it}]]"
+    "[[, run on {context} of its tokens, the very last one among them]])",
 )
 def check_tokens(sentence: Sentence, report: Json) -> None:
-    tokens = [each["token"] for each in next(iter(_blocks_of(sentence, report).values()))["tokens"]]
+    block = next(iter(_blocks_of(sentence, report).values()))
+    tokens = [each["token"] for each in block["tokens"]]
+    contexts = [each["context"] for each in block["tokens"]]
     shown = [int(each) for each in re.findall(r"\d+", sentence["list_positions"])]
     assert shown == [token["position"] for token in tokens]
-    block = next(iter(_blocks_of(sentence, report).values()))
-    assert block["context"] >= len(tokens)
-    sentence.must_agree(many=len(tokens), sequence=tokens[-1]["sequence"], context=block["context"])
+    sentence.must_agree(many=len(tokens), sequence=tokens[-1]["sequence"])
+    if sentence.holds("context"):
+        assert len(set(contexts)) == 1 and contexts[0] > max(shown)
+        sentence.must_agree(context=contexts[0])
+    elif sentence.holds("id_it"):
+        assert contexts == [position + 1 for position in shown]
 
 
 @claim(

@@ -200,7 +200,7 @@ def check_logit_message(sentence: Sentence, report: Json) -> None:
     r"ND60[12]",
     "||dL/dy|| in {id_stack} {id_verb} by a factor of {rate} per layer from the last layer "
     "to the first (threshold {threshold}), {total} in total over {layers} layers (threshold "
-    "{second})[[; ||y|| grows by {growth} in all]]",
+    "{second})[[; {share} times the growth of ||y||, {growth} (threshold {third})]]",
 )
 def check_gradient_message(sentence: Sentence, report: Json) -> None:
     trend = report["measurements"]["gradients"]["trends"][sentence["id_stack"]]
@@ -214,7 +214,9 @@ def check_gradient_message(sentence: Sentence, report: Json) -> None:
     )
     if sentence.holds("growth"):
         growth = report["measurements"]["growth"][sentence["id_stack"]]
-        sentence.must_agree(growth=growth["total"])
+        sentence.must_agree(
+            growth=growth["total"], share=1 / trend["total"] / growth["total"], third=30
+        )
 
 
 @claim(

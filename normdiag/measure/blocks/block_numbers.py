@@ -142,6 +142,7 @@ def _token_block(block: BlockJacobian) -> TokenBlock:
         method=block.method,
         error=block.error,
         is_bound=block.is_bound,
+        context=block.context,
     )
 
 

@@ -26,7 +26,6 @@ from normdiag.report.report import Report
 
 _ENDS = 2
 _INEXACT = 0.01
-_KEPT_END = ": those up to each, or, where tokens see later ones, its first and its very last"
 _COLUMNS = (
     Column(title="layer"),
     Column(
@@ -118,11 +117,19 @@ def _describe_tokens(block: BlockJacobian) -> str:
     positions = ", ".join(str(each.token.position) for each in block.tokens)
     if len(block.tokens) == 1:
         return f"at token {positions} of sequence {token.sequence}"
-    run = "" if block.context is None else f", run on at most {block.context} tokens{_KEPT_END}"
     return (
         f"medians, column by column, over {len(block.tokens)} tokens (positions {positions} of "
-        f"sequence {token.sequence}{run})"
+        f"sequence {token.sequence}{_describe_context(block)})"
     )
+
+
+def _describe_context(block: BlockJacobian) -> str:
+    """Say which tokens of the sequence the model was run on."""
+    if block.context is None:
+        return ""
+    if all(each.context == each.token.position + 1 for each in block.tokens):
+        return ", each run on the tokens up to it"
+    return f", run on {block.context} of its tokens, the very last one among them"
 
 
 def _find_largest_kappa(layers: dict[int, BlockJacobian]) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
-from normdiag.evidence.coverage import UnusedModule
+from normdiag.evidence.coverage import UnusedModule, mask_numbers
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Severity
 from normdiag.number_text import format_count
@@ -75,7 +74,7 @@ class UnusedModuleRule(Rule):
             yield self._finding(others, "info")
 
     def _finding(self, unused: Sequence[UnusedModule], severity: Severity) -> Finding:
-        patterns = dict.fromkeys(_pattern_of(each.module) for each in unused)
+        patterns = dict.fromkeys(mask_numbers(each.module) for each in unused)
         parameters = sum(each.parameters for each in unused)
         verb = "runs" if len(unused) == 1 else "run"
         has = "has" if len(unused) == 1 else "have"
@@ -106,8 +105,3 @@ def _is_lost(unused: UnusedModule, parts: set[tuple[str | None, int | None]]) ->
         return False
     is_alone = (unused.stack, unused.layer) not in parts
     return unused.runs_elsewhere or (unused.is_norm and is_alone)
-
-
-def _pattern_of(module: str) -> str:
-    """The path with `*` for numbers: "blocks.*.n2"."""
-    return re.sub(r"(^|\.)\d+(?=\.|$)", r"\1*", module)

@@ -145,8 +145,14 @@ class ExplodingGradient(Rule):
     def _growing_finding(
         self, stack: Stack, trend: GradientTrend, growth: float, limits: Limits
     ) -> Finding:
-        is_explained = 1 / trend.total <= limits["unexplained"] * growth
-        beside = f"; ||y|| grows by {format_number(growth)} in all" if growth > 1 else ""
+        unexplained = 1 / trend.total / growth
+        is_explained = unexplained <= limits["unexplained"]
+        beside = (
+            f"; {format_number(unexplained)} times the growth of ||y||, {format_number(growth)} "
+            f"(threshold {format_setting(limits['unexplained'])})"
+            if growth > 1
+            else ""
+        )
         return self.finding(
             f"||dL/dy|| in {stack.title} grows by a factor of {format_number(1 / trend.rate)} per "
             f"layer "

@@ -32,6 +32,25 @@ class GrowthRate:
     confidence: Confidence
 
 
+@record
+class _Passed:
+    """The highest thresholds that a stack is beyond."""
+
+    rate: float
+    total: float
+    is_severe: bool
+
+    @classmethod
+    def find(cls, rate: GrowthRate, total: float, limits: Limits) -> _Passed:
+        """Of the rate and of the total, that of a warning where it is passed."""
+        is_fast, is_large = rate.least > limits["rate_high"], total > limits["total"]
+        return cls(
+            rate=limits["rate_high" if is_fast else "rate"],
+            total=limits["total" if is_large else "total_notable"],
+            is_severe=is_fast or is_large,
+        )
+
+
 class GeometricGrowth(Rule):
     """The stream norm grows geometrically with depth.
 
@@ -148,9 +167,7 @@ class GeometricGrowth(Rule):
                 continue
             rate = _estimate_rate(evidence, growth, adds)
             if rate.least > limits["rate"]:
-                is_fast = rate.least > limits["rate_high"]
-                is_severe = is_fast or total > limits["total"] or stack.placement == "none"
-                yield self._finding(evidence, stack, adds, rate, limits, is_severe=is_severe)
+                yield self._finding(evidence, stack, adds, rate, _Passed.find(rate, total, limits))
 
     def _finding(
         self,
@@ -158,24 +175,23 @@ class GeometricGrowth(Rule):
         stack: Stack,
         adds: Sequence[ResidualAdd],
         rate: GrowthRate,
-        limits: Limits,
-        *,
-        is_severe: bool,
+        passed: _Passed,
     ) -> Finding:
         total = evidence.measurements.growth[stack.id].total
         last = max(adds, key=lambda add: add.depth)
         normless = "no branch has a norm: " if stack.placement == "none" else ""
+        is_severe = passed.is_severe or bool(normless)
         return self.finding(
             f"{normless}||y|| in {stack.title} grows by a factor of "
             f"{format_number(rate.value)} per "
             f"add "
-            f"(threshold {format_setting(limits['rate'])}), {format_number(total)} in total over "
+            f"(threshold {format_setting(passed.rate)}), {format_number(total)} in total over "
             f"{format_count(len(adds), 'add')} (threshold "
-            f"{format_setting(limits['total_notable'])}); {rate.law}",
+            f"{format_setting(passed.total)}); {rate.law}",
             ids=(stack.id,),
             severity="warning" if is_severe else "info",
             confidence=rate.confidence,
-            measured=(rate.value, limits["rate"]),
+            measured=(rate.value, passed.rate),
             advice=(
                 "normalise the branch inputs"
                 if normless

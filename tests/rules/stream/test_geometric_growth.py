@@ -77,6 +77,14 @@ def test_what_trained_models_show_is_info(given: dict, severity: str) -> None:
     assert one(seen, "ND401").severity == severity
 
 
+def test_a_warning_names_the_thresholds_of_a_warning() -> None:
+    fast = one(grown(rate=1.6, total=81.0), "ND401")
+    assert (fast.severity, fast.threshold) == ("warning", 1.5)
+    assert "81.0 in total over 32 adds (threshold 30)" in fast.message
+    large = one(grown(total=2e4, sizes=[2.0**k for k in range(32)]), "ND401")
+    assert "(threshold 1.12)" in large.message and "(threshold 10000)" in large.message
+
+
 def test_a_guess_is_called_one() -> None:
     assert one(grown(8, sizes=[2.0**k for k in range(8)]), "ND401").confidence == "medium"
     assert one(grown(confidence=0.7), "ND401").confidence == "medium"
