@@ -5,9 +5,8 @@ from __future__ import annotations
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.norm_inputs import NormMeasurement
+from normdiag.evidence.unit_gains import have_unit_gains
 
-MIN_NORMS = 2
-"""A single norm shows nothing about training."""
 USUAL_EPSILON = 1e-5
 """The default of torch.nn.LayerNorm. A larger epsilon is the cause itself, trained or not."""
 _BRANCH_ROLES = ("branch-output", "qk", "inner")
@@ -15,13 +14,9 @@ _BRANCH_ROLES = ("branch-output", "qk", "inner")
 
 def is_initialised(evidence: Evidence) -> bool:
     """Whether every gain is exactly 1 and every bias 0: the first step of training moves them."""
-    norms = [norm for norm in evidence.architecture.norms if norm.gain is not None]
-    return len(norms) >= MIN_NORMS and all(
-        norm.gain is not None
-        and norm.gain.min_abs == norm.gain.max_abs == 1.0
-        and not (norm.gain.negatives or norm.gain.nonfinite or norm.bias_rms)
-        for norm in norms
-    )
+    norms = evidence.architecture.norms
+    has_bias = any(norm.bias_rms for norm in norms if norm.gain is not None)
+    return have_unit_gains(norms) and not has_bias
 
 
 def is_small_by_initialisation(evidence: Evidence, norm: Norm) -> bool:
@@ -47,7 +42,7 @@ def describe_initial_state(evidence: Evidence, norm: Norm) -> str:
     """The end of a sentence on such a norm; empty for others."""
     if not is_small_by_initialisation(evidence, norm):
         return ""
-    return "; no gain has left 1 and no bias 0, as at initialisation, where branches are small"
+    return "; every gain is 1 and every bias 0: expected if the model is untrained"
 
 
 def _has_signal(measured: NormMeasurement, norm: Norm) -> bool:

@@ -9,21 +9,26 @@ from itertools import pairwise
 from tests.docs.survey_readings import SITE_READINGS, Json, Reading, adds, norms
 
 
-def growths(report: Json) -> Iterator[tuple[float, float]]:
-    """Per stack the total growth and the rate that is sure, leaps apart."""
+def typical_totals(report: Json) -> Iterator[tuple[Json, Json, list[float], float]]:
+    """Per stack with a growth: it, the growth, the sizes and the total apart from leaps."""
     for stack, measured in zip(report["architecture"]["stacks"], adds(report), strict=True):
         growth = report["measurements"]["growth"].get(stack["id"])
         if growth is None or len(measured) < 2:
             continue
         sizes = [of["out_norm"]["median"] for _, of in measured]
         leaps = math.prod(leap["factor"] for leap in growth["leaps"])
-        total = min(growth["total"], sizes[-1] / sizes[0]) / max(1, leaps)
+        yield stack, growth, sizes, min(growth["total"], sizes[-1] / sizes[0]) / max(1, leaps)
+
+
+def growths(report: Json) -> Iterator[tuple[float, float]]:
+    """Per stack the total growth and the rate that is sure, leaps apart."""
+    for _, growth, sizes, total in typical_totals(report):
         if growth["law"] == "geometric":
             yield total, growth["rate"] - 2 * (growth["rate_error"] or 0)
         elif growth["law"] == "undecided":
             steps = [abs(math.log(b / a)) for a, b in pairwise(sizes)]
-            is_even = max(steps) <= math.log(growth["total"]) / 2
-            yield total, growth["total"] ** (1 / (len(sizes) - 1)) if is_even else 0
+            is_even = total > 1 and max(steps) <= math.log(total) / 2
+            yield total, total ** (1 / (len(sizes) - 1)) if is_even else 0
         else:
             yield total, 0
 
@@ -36,9 +41,13 @@ def growth_totals(report: Json) -> Iterator[float]:
     yield from (total for total, rate in growths(report) if rate > 1)
 
 
+def has_norms(stack: Json) -> bool:
+    return bool(stack["placement"] != "none" or stack["exceptions"])
+
+
 def keep_normed_stacks(report: Json) -> Json:
     """The report without stacks that have no norm, where neither decides the severity."""
-    stacks = [s for s in report["architecture"]["stacks"] if s["placement"] != "none"]
+    stacks = [s for s in report["architecture"]["stacks"] if has_norms(s)]
     named = {s["id"] for s in stacks}
     kept = [a for a in report["architecture"]["residual_adds"] if a["stack"] in named]
     architecture = report["architecture"] | {"stacks": stacks, "residual_adds": kept}
@@ -67,15 +76,15 @@ def gradient_totals(sign: int) -> Reading:
 def unexplained_gradients(report: Json) -> Iterator[float]:
     """The total towards the first layer over the growth of a stream with norms."""
     gradients = report["measurements"]["gradients"] or {"trends": {}}
+    totals = {stack["id"]: total for stack, _, _, total in typical_totals(report)}
     for stack in report["architecture"]["stacks"]:
         trend = gradients["trends"].get(stack["id"])
-        growth = report["measurements"]["growth"].get(stack["id"])
         if trend is None or not 1 / trend["total"] > 1:
             continue
         if not 1 / (trend["rate"] + 2 * (trend["rate_error"] or 0)) > 1:
             continue
-        is_normed = growth is not None and stack["placement"] != "none"
-        yield 1 / trend["total"] / (max(1, growth["total"]) if is_normed else 1)
+        growth = totals.get(stack["id"], 1) if has_norms(stack) else 1
+        yield 1 / trend["total"] / max(1, growth)
 
 
 def clipping_reductions(report: Json) -> Iterator[float]:

@@ -155,7 +155,7 @@ def check_some_tokens_message(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"ND30[12]",
-    "no gain has left {one} and no bias {zero}, as at initialisation, where branches are small",
+    "every gain is {one} and every bias {zero}: expected if the model is untrained",
 )
 def check_initial_state(sentence: Sentence, report: Json) -> None:
     norms = report["architecture"]["norms"]

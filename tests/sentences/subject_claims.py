@@ -33,7 +33,7 @@ def check_inputs(sentence: Sentence, report: Json) -> None:
     _SUBJECT,
     "weights: {tensors} tensor[[s]], [[{nonfinite} value[[s]] NOT FINITE]][[all values "
     "finite]]; stored {list_stored}[[; {empty} empty tensor[[s]] (0 elements): {list_empty}]]"
-    "[[; all {gains} gains exactly 1, as before training]]$$",
+    "[[; all {gains} gains exactly 1: untrained, or merged into the next weights]]$$",
 )
 def check_weights(sentence: Sentence, report: Json) -> None:
     weights = report["measurements"]["weights"]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from normdiag.evidence.architecture import Norm
 from normdiag.evidence.subject import Loading, Subject
+from normdiag.evidence.unit_gains import have_unit_gains
 from normdiag.evidence.weights import StaticPass
 from normdiag.number_text import format_count, format_number
 from normdiag.render.elements import Element, Fact, FactList, Heading, ItemList, Sentence
@@ -105,14 +106,10 @@ def _describe_weights(weights: StaticPass) -> str:
 
 def _describe_unit_gains(norms: Sequence[Norm]) -> str:
     """Said of several norms: it is what a factory gives whose weights were never loaded."""
-    gains = [norm.gain for norm in norms if norm.gain is not None]
-    is_unit = all(
-        gain.min_abs == gain.max_abs == 1 and not (gain.negatives or gain.nonfinite)
-        for gain in gains
-    )
-    return (
-        f"; all {len(gains)} gains exactly 1, as before training" if is_unit and gains[1:] else ""
-    )
+    if not have_unit_gains(norms):
+        return ""
+    many = sum(norm.gain is not None for norm in norms)
+    return f"; all {many} gains exactly 1: untrained, or merged into the next weights"
 
 
 def _describe_values(weights: StaticPass) -> str:

@@ -15,6 +15,7 @@ from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.stream_leaps import describe_multipliers
 from normdiag.rules.thresholds import Limits, Threshold
+from normdiag.rules.typical_growth import is_normless, typical_growth
 
 _SHARE = 0.5
 """One add with more than this share of the logarithm of the total is a step, no rate."""
@@ -163,7 +164,9 @@ class ExplodingGradient(Rule):
             severity="info" if is_explained else "warning",
             confidence="medium" if trend.rate_error is None else "high",
             measured=(1 / trend.rate, limits["rate"]),
-            advice="normalise the branch input, or initialise the last weights of each branch "
+            advice="expected behind norms, whose gradient goes as 1/||x||"
+            if is_explained
+            else "normalise the branch input, or initialise the last weights of each branch "
             "smaller by 1/sqrt(2L); look for a missing branch scale",
         )
 
@@ -196,10 +199,8 @@ class ExplodingGradient(Rule):
 
 def _explaining_growth(evidence: Evidence, stack: Stack) -> float:
     """How much of the gradient's growth that of the stream explains; 1 without norms."""
-    growth = evidence.measurements.growth.get(stack.id)
-    if growth is None or stack.placement == "none" or not growth.total > 1:
-        return 1.0
-    return growth.total
+    growth = typical_growth(evidence, stack)
+    return 1.0 if growth is None or is_normless(stack) else max(growth, 1.0)
 
 
 def _find_single_step(evidence: Evidence, gradients: Gradients, stack: Stack) -> _Step | None:

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.number_formats import NUMBER_FORMATS, NumberFormat
+from normdiag.evidence.unit_gains import have_unit_gains
 from normdiag.findings import Finding
 from normdiag.number_text import format_number
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits
 
-MIN_NORMS = 2
-"""A single norm shows nothing about training."""
 _MOST_FRACTION_BITS = 10
 """In float16 and coarser formats an update of a gain of 1 is easily lost."""
 
@@ -69,13 +68,7 @@ class UnitGain(Rule):
         if number_format is None or number_format.fraction_bits > _MOST_FRACTION_BITS:
             return
         norms = [norm for norm in evidence.architecture.norms if norm.gain is not None]
-        is_one = all(
-            norm.gain is not None
-            and norm.gain.min_abs == norm.gain.max_abs == 1.0
-            and not (norm.gain.negatives or norm.gain.nonfinite)
-            for norm in norms
-        )
-        if len(norms) >= MIN_NORMS and is_one:
+        if have_unit_gains(norms):
             yield self._finding([norm.id for norm in norms], number_format)
 
     def _finding(self, ids: list[str], number_format: NumberFormat) -> Finding:

@@ -10,11 +10,12 @@ from normdiag.evidence.architecture import ResidualAdd, Stack
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.record import record
 from normdiag.evidence.stream import Growth
-from normdiag.findings import Confidence, Finding
+from normdiag.findings import Confidence, Finding, Severity
 from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import trace_hint
 from normdiag.rules.thresholds import Limits, Threshold
+from normdiag.rules.typical_growth import is_normless, typical_growth
 
 SURE, LONG = 0.95, 12
 """The Akaike weight and the number of adds from which the confidence is high."""
@@ -76,8 +77,8 @@ class GeometricGrowth(Rule):
     a total, last add / first add apart from leaps, above the other threshold, in the mean and in
     the median over tokens, since a few massive activations (ND304) are not growth of the stream.
 
-    Where no law describes all adds, the factor is the mean, total^(1/(adds - 1)), no single add
-    may contribute more than half of the growth, and the confidence is low.
+    Where the law is undecided, the factor is the mean, total^(1/(adds - 1)), no single add may
+    contribute more than half of the growth, and the confidence is low.
 
     ## Thresholds
 
@@ -161,48 +162,50 @@ class GeometricGrowth(Rule):
             adds = evidence.architecture.adds_of_stack(stack.id)
             if growth is None or len(adds) < 2:
                 continue
-            leaps = math.prod(leap.factor for leap in growth.leaps)
-            total = min(growth.total, _median_token_growth(evidence, adds)) / max(leaps, 1.0)
-            if total <= limits["total_notable"]:
+            total = typical_growth(evidence, stack)
+            if total is None or total <= limits["total_notable"]:
                 continue
-            rate = _estimate_rate(evidence, growth, adds)
+            rate = _estimate_rate(evidence, growth, adds, total)
             if rate.least > limits["rate"]:
-                yield self._finding(evidence, stack, adds, rate, _Passed.find(rate, total, limits))
+                passed = _Passed.find(rate, total, limits)
+                yield self._finding(evidence, stack, total, rate, passed)
 
     def _finding(
-        self,
-        evidence: Evidence,
-        stack: Stack,
-        adds: Sequence[ResidualAdd],
-        rate: GrowthRate,
-        passed: _Passed,
+        self, evidence: Evidence, stack: Stack, total: float, rate: GrowthRate, passed: _Passed
     ) -> Finding:
-        total = evidence.measurements.growth[stack.id].total
-        last = max(adds, key=lambda add: add.depth)
-        normless = "no branch has a norm: " if stack.placement == "none" else ""
-        is_severe = passed.is_severe or bool(normless)
+        adds = evidence.architecture.adds_of_stack(stack.id)
+        normless = "no branch has a norm: " if is_normless(stack) else ""
+        apart = " apart from leaps" if evidence.measurements.growth[stack.id].leaps else ""
+        severity: Severity = "warning" if passed.is_severe or normless else "info"
         return self.finding(
-            f"{normless}||y|| in {stack.title} grows by a factor of "
-            f"{format_number(rate.value)} per "
-            f"add "
-            f"(threshold {format_setting(passed.rate)}), {format_number(total)} in total over "
-            f"{format_count(len(adds), 'add')} (threshold "
+            f"{normless}||y|| in {stack.title} grows by a factor of {format_number(rate.value)} "
+            f"per add (threshold {format_setting(passed.rate)}), {format_number(total)} in total"
+            f"{apart} over {format_count(len(adds), 'add')} (threshold "
             f"{format_setting(passed.total)}); {rate.law}",
             ids=(stack.id,),
-            severity="warning" if is_severe else "info",
+            severity=severity,
             confidence=rate.confidence,
             measured=(rate.value, passed.rate),
-            advice=(
-                "normalise the branch inputs"
-                if normless
-                else "look for a missing branch scale or output norm, or weights that grow with "
-                "depth"
-            )
-            + f"; run it in bfloat16 or float32; {trace_hint(evidence, last.id)}",
+            advice=_advise_remedy(severity, normless=bool(normless))
+            + trace_hint(evidence, max(adds, key=lambda add: add.depth).id),
         )
 
 
-def _estimate_rate(evidence: Evidence, growth: Growth, adds: Sequence[ResidualAdd]) -> GrowthRate:
+def _advise_remedy(severity: Severity, *, normless: bool) -> str:
+    """What to do, up to the hint at the trace."""
+    if severity == "info":
+        return "expected in trained models; it matters for float16 (ND701); "
+    remedy = (
+        "normalise the branch inputs"
+        if normless
+        else "look for a missing branch scale or output norm, or weights that grow with depth"
+    )
+    return f"{remedy}; run it in bfloat16 or float32; "
+
+
+def _estimate_rate(
+    evidence: Evidence, growth: Growth, adds: Sequence[ResidualAdd], total: float
+) -> GrowthRate:
     sure = growth.confidence or 0.0
     if growth.law == "geometric" and growth.rate is not None:
         return GrowthRate(
@@ -211,24 +214,15 @@ def _estimate_rate(evidence: Evidence, growth: Growth, adds: Sequence[ResidualAd
             law=f"law geometric, Akaike weight {format_number(sure)}",
             confidence="high" if sure >= SURE and len(adds) >= LONG else "medium",
         )
-    mean = growth.total ** (1 / (len(adds) - 1))
-    steady = growth.law == "undecided" and _largest_step(evidence, adds) <= HALF * math.log(
-        growth.total
-    )
+    mean = total ** (1 / (len(adds) - 1))
+    is_even = _largest_step(evidence, adds) <= HALF * math.log(total)
+    steady = growth.law == "undecided" and is_even
     return GrowthRate(
         value=mean,
         least=mean if steady else 0.0,
-        law="the mean factor: no law describes all adds",
+        law="the mean factor, the law is undecided",
         confidence="low",
     )
-
-
-def _median_token_growth(evidence: Evidence, adds: Sequence[ResidualAdd]) -> float:
-    """Last add over first of the median ||y||; infinite where that is not known."""
-    ordered = sorted(adds, key=lambda add: add.depth)
-    ends = [evidence.measurements.stream.get(add.id) for add in (ordered[0], ordered[-1])]
-    first, last = (0.0 if end is None else end.out_norm.median for end in ends)
-    return last / first if first > 0 else math.inf
 
 
 def _largest_step(evidence: Evidence, adds: Sequence[ResidualAdd]) -> float:

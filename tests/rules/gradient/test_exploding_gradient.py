@@ -35,6 +35,7 @@ def test_the_growth_of_a_normed_stream_explains_that_of_the_gradient() -> None:
     seen = trend(0.8, 1 / 600, 0.001)
     explained = one(grown_stack(seen, 2747.0), "ND602")
     assert explained.severity == "info"
+    assert explained.advice.startswith("expected behind norms")
     assert explained.message.endswith("; 0.218 times the growth of ||y||, 2,747 (threshold 30)")
     assert one(grown_stack(seen, 20.1), "ND602").severity == "info"
     assert one(grown_stack(seen, 19.9), "ND602").severity == "warning"

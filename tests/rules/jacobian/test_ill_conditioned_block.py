@@ -2,9 +2,14 @@ from __future__ import annotations
 
 from statistics import median
 
+import pytest
+import torch
+from torch import nn
+
+import normdiag
 from normdiag.evidence.blocks import BlockJacobian, TokenBlock
 from normdiag.evidence.stream import TokenPosition
-from tests.rules.builders import evidence, make_adds, one, run_rule, stack
+from tests.rules.builders import evidence, judge_rule, make_adds, one, run_rule, stack
 
 
 def block(kappa: float | None, span: str = "add", **given) -> BlockJacobian:
@@ -35,7 +40,7 @@ def test_what_float32_resolves_is_silent() -> None:
 def test_a_singular_add() -> None:
     finding = one(make_evidence({"layers.3/add#0": block(float("inf"), sigma_min=0.0)}), "ND503")
     assert (finding.severity, finding.confidence) == ("warning", "medium")
-    assert (finding.value, finding.threshold) == (float("inf"), 1e6)
+    assert (finding.value, finding.threshold) == (float("inf"), 6e5)
     assert finding.ids == ("layers.3/add#0",)
     assert "the Jacobian of layers.3/add#0 has kappa inf" in finding.message
     assert "sigma_max 2.00, sigma_min 0, at position 7 of sequence 0" in finding.message
@@ -79,3 +84,44 @@ def test_two_extreme_tokens_of_four_are_no_property_of_the_block() -> None:
     assert run_rule(with_kappas(10.0, 1e3, 1e9, 1e9), "ND503") == ()
     message = one(with_kappas(10.0, 1e8, 1e9, 1e9), "ND503").message
     assert "above the threshold at 3 of them" in message
+
+
+@pytest.mark.parametrize(("dtype", "resolved"), [("float16", "128"), ("bfloat16", "16.0")])
+def test_half_precision_is_not_judged(dtype: str, resolved: str) -> None:
+    blocks = {"layers.3/add#0": block(1e9)}
+    made = evidence(adds=make_adds(8), stacks=(stack(8),), blocks=blocks, subject={"dtype": dtype})
+    judgement = judge_rule(made, "ND503")
+    assert judgement.findings == ()
+    (skip,) = judgement.skipped
+    assert f"in {dtype} resolve condition numbers up to about {resolved}" in skip.why
+    assert "--dtype float32" in skip.why
+
+
+class Layers(nn.Module):
+    """Pre-norm layers, of which one writes -v (v^T x) for a unit vector v of all channels."""
+
+    def __init__(self, width: int, layers: int, erasing: int) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(layers))
+        self.maps = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+        self.erasing = erasing
+        self.direction = nn.Parameter(nn.functional.normalize(torch.randn(width), dim=0))
+        self.last = nn.LayerNorm(width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for layer, (norm, linear) in enumerate(zip(self.norms, self.maps, strict=True)):
+            x = x + linear(norm(x))
+            if layer == self.erasing:
+                x = x - (x @ self.direction).unsqueeze(-1) * self.direction
+        return self.last(x)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_direction_lost_between_channels_is_found(seed: int) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model, x = Layers(48, 6, 3).eval(), torch.randn(2, 12, 48)
+    report = normdiag.inspect(model, inputs=x, measure=("block-jacobians",))
+    found = [each for each in report.findings if each.code == "ND503"]
+    assert {each.severity for each in found} == {"warning"}
+    assert len(found) == 2, "the add and the layer that holds it"

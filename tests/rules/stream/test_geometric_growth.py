@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from normdiag.evidence.architecture import PlacementException
 from normdiag.evidence.statistics import MeanMedianMax
-from normdiag.evidence.stream import Growth
+from normdiag.evidence.stream import Growth, GrowthLeap
 from tests import factories
 from tests.rules.builders import evidence, judge_rule, make_adds, one, run_rule, stack
 
@@ -102,9 +105,8 @@ class TestWithoutALaw:
         seen = grown(8, sizes=[2.0**k for k in range(8)], **{**UNDECIDED, "total": 128.0})
         finding = one(seen, "ND401")
         assert finding.value == pytest.approx(2.0) and finding.confidence == "low"
-        assert (
-            "grows by a factor of 2.00 per add" in finding.message and "no law" in finding.message
-        )
+        assert "grows by a factor of 2.00 per add" in finding.message
+        assert finding.message.endswith("; the mean factor, the law is undecided")
 
     def test_a_single_jump_is_no_growth_per_layer(self) -> None:
         seen = grown(8, sizes=[1.0] * 7 + [5833.0], **{**UNDECIDED, "total": 5833.0})
@@ -123,6 +125,28 @@ def test_without_norms_the_advice_is_a_norm() -> None:
     finding = one(grown(placement="none"), "ND401")
     assert finding.message.startswith("no branch has a norm")
     assert finding.advice.startswith("normalise the branch inputs")
+
+
+def test_growth_that_trained_models_show_needs_no_remedy() -> None:
+    assert one(grown(), "ND401").advice.startswith("expected in trained models; it matters for")
+    severe = one(grown(total=2e4, sizes=[2.0**k for k in range(32)]), "ND401")
+    assert severe.advice.startswith("look for a missing branch scale")
+
+
+def test_a_leap_is_no_part_of_the_total() -> None:
+    leap = GrowthLeap(add="layers.5/add#0", factor=4.0)
+    finding = one(grown(leaps=(leap,), sizes=[2.0**k for k in range(32)]), "ND401")
+    assert "750 in total apart from leaps over 32 adds" in finding.message
+
+
+def test_a_stack_with_an_exception_has_a_norm() -> None:
+    bare = grown(placement="none")
+    named = PlacementException(layer=3, add="layers.3/add#0", placement="pre")
+    (one_stack,) = bare.architecture.stacks
+    stacks = (replace(one_stack, exceptions=(named,)),)
+    seen = replace(bare, architecture=replace(bare.architecture, stacks=stacks))
+    assert one(bare, "ND401").severity == "warning"
+    assert one(seen, "ND401").severity == "info"
 
 
 def test_the_thresholds_can_be_set() -> None:
