@@ -249,6 +249,8 @@ class StreamBreak:
     is_first: bool = False
     """Whether it begins the stream: it stands before the first add of a stack whose other layers
     add this branch."""
+    contractions: int | None = None
+    """How many products with weights or between values it has."""
 
 
 @record
@@ -257,6 +259,8 @@ class Doubling:
 
     module: str
     line: str | None
+    stack: str | None = None
+    """The stack on whose skip path it stands."""
 
 
 @record

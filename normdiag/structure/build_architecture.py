@@ -32,7 +32,8 @@ from normdiag.structure.placement import classify_add, classify_stack
 from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.site_ids import add_ids, norm_ids, stack_ids
 from normdiag.structure.stack_structure import StackStructure
-from normdiag.structure.stream_breaks import find_doublings, find_stream_breaks
+from normdiag.structure.stream_breaks import find_stream_breaks
+from normdiag.structure.stream_doublings import find_doublings
 from normdiag.structure.stream_readers import StreamReaders
 
 _EPS_FORMS: dict[EpsPlace, EpsForm] = {
@@ -107,11 +108,13 @@ def build_architecture(
                 stack=None if each.stack is None else names[each.stack],
                 is_doubled=each.is_doubled,
                 is_first=each.is_first,
+                contractions=len(each.contractions),
             )
             for each in find_stream_breaks(stacks, norms, graph)
         ),
         doublings=tuple(
-            Doubling(module=node.frame.path, line=node.line) for node in find_doublings(stacks)
+            Doubling(module=node.frame.path, line=node.line, stack=names[number])
+            for node, number in find_doublings(stacks).items()
         ),
     )
     in_layers = {f.add: adds[f.add] for stack in stacks for f in stack.adds}

@@ -21,9 +21,10 @@ from normdiag.structure.aten_operations import (
     is_score_product,
     mixes_tokens,
 )
-from normdiag.structure.dataflow import nodes_between, step_back, trace_dependency
-from normdiag.structure.residual_adds import DetectedAdd, is_doubling
+from normdiag.structure.dataflow import nodes_between, trace_dependency
+from normdiag.structure.residual_adds import is_doubling
 from normdiag.structure.stack_structure import StackStructure
+from normdiag.structure.stream_doublings import doublings_on_skip
 
 Weights = tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]
 """How a branch contracts: operation and shapes of its weights, in the order of the forward."""
@@ -96,7 +97,7 @@ def _find_gap(stacks: Sequence[StackStructure], after: int) -> _Gap | None:
             return None
         contractions = _ordered_contractions(nodes_between(end, start) - {end})
         first = stacks[after].chain.adds[0]
-        return _Gap(before, after, contractions, bool(_doublings_on_skip(first)))
+        return _Gap(before, after, contractions, bool(doublings_on_skip(first)))
     return None
 
 
@@ -281,20 +282,3 @@ def _mixes_as_attention(node: Node) -> bool:
         is_depthwise = any(len(p.shape) > 2 and p.shape[1] == 1 for p in node.parents[1:])
         return is_depthwise and mixes_tokens(node)
     return is_score_product(node)
-
-
-def find_doublings(stacks: Sequence[StackStructure]) -> list[Node]:
-    """Find the additions of the stream to itself, x + x, in the order of the forward."""
-    doublings = [
-        node for stack in stacks for add in stack.chain.adds for node in _doublings_on_skip(add)
-    ]
-    return sorted(dict.fromkeys(doublings), key=lambda node: node.index)
-
-
-def _doublings_on_skip(add: DetectedAdd) -> list[Node]:
-    node, doublings = add.skip, []
-    while (step := step_back(node)) is not None:
-        if is_doubling(node):
-            doublings.append(node)
-        node = step[0]
-    return doublings

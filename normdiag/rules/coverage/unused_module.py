@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from normdiag.evidence.coverage import UnusedModule, mask_numbers
@@ -14,14 +15,14 @@ from normdiag.rules.thresholds import Limits
 
 
 class UnusedModuleRule(Rule):
-    """A module has parameters and never runs.
+    """A module with parameters did not run.
 
     ## What it does
 
-    Reports modules of which neither the forward nor a parameter was used. Inside the layers of a
-    stack it is a warning for a norm, for a module that runs in other layers, and for a whole layer.
-    Elsewhere, where the same part with weights does not run in any layer, and where the input
-    chooses among equal modules, it is info.
+    Reports modules of which neither the forward nor a parameter was used in this run. Inside the
+    layers of a stack it is a warning for a norm, for a module that runs in other layers, and for a
+    whole layer. Elsewhere, where the same part with weights does not run in any layer, and where
+    the input chooses among equal modules, it is info.
 
     ## Why it matters
 
@@ -74,20 +75,19 @@ class UnusedModuleRule(Rule):
             yield self._finding(others, "info")
 
     def _finding(self, unused: Sequence[UnusedModule], severity: Severity) -> Finding:
-        patterns = dict.fromkeys(mask_numbers(each.module) for each in unused)
-        parameters = sum(each.parameters for each in unused)
-        verb = "runs" if len(unused) == 1 else "run"
-        has = "has" if len(unused) == 1 else "have"
-        named = list_places(tuple(patterns))
+        parameters = format_count(sum(each.parameters for each in unused), "parameter")
+        named = unused[0].module
         if len(unused) > 1:
-            named = f"{format_count(len(unused), 'module')}, {named},"
+            patterns = Counter(mask_numbers(each.module) for each in unused)
+            counted = tuple(f"{pattern} ({many})" for pattern, many in patterns.items())
+            named = f"{format_count(len(unused), 'module')}, {list_places(counted)},"
         advice = (
             "call it where it was meant to run, remove it, or give the input that it needs"
             if severity == "warning"
             else "expected for parts that this input does not need"
         )
         return self.finding(
-            f"{named} {has} {format_count(parameters, 'parameter')} and never {verb}",
+            f"{named} did not run ({parameters})",
             ids=tuple(each.module for each in unused),
             severity=severity,
             confidence="medium",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from normdiag.evidence.architecture import StreamBreak
+from normdiag.evidence.architecture import Doubling, StreamBreak
 from normdiag.evidence.evidence import Evidence
-from normdiag.findings import Finding
+from normdiag.findings import Confidence, Finding
 from normdiag.number_text import format_count
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import list_places
@@ -50,9 +51,9 @@ class MissingResidual(Rule):
 
     ## When it is wrong
 
-    Architectures without skip connections by design. Where the branch is the first of a stack, the
-    stream begins with its output, which some models mean to do (the mask decoder of SAM); that is
-    info.
+    Architectures without skip connections by design. Info where the code can mean it: a branch that
+    is the first of its stack, so that the stream begins with its output (the mask decoder of SAM),
+    and a single product, which may be a projection between two streams.
 
     ## References
 
@@ -70,50 +71,78 @@ class MissingResidual(Rule):
     silent_on = "sample_models/broken_wiring.py:build"
 
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
-        """One finding for the branches, one for sums of the stream with itself elsewhere."""
+        """One finding per kind of break, one for sums of the stream with itself elsewhere."""
         breaks = evidence.architecture.breaks
-        if breaks:
-            yield self._broken_branches(breaks)
+        kinds = dict.fromkeys(map(_kind_of_break, breaks))
+        for kind in kinds:
+            yield self._broken_branches([b for b in breaks if _kind_of_break(b) == kind])
         doublings = evidence.architecture.doublings
         if doublings and not any(each.is_doubled for each in breaks):
-            places = tuple(f"{each.module or 'the model'} ({each.line})" for each in doublings)
-            yield self.finding(
-                f"the stream is added to itself, x + x, in {list_places(places)}: it is doubled, "
-                "and no branch is added",
-                ids=tuple(dict.fromkeys(each.module for each in doublings)),
-                severity="warning",
-                confidence="medium",
-                measured=(float(len(doublings)), 0.0),
-                advice="add the output of the branch to its input; where a factor of 2 is meant, "
-                "write it as one",
-            )
+            yield self._doubled_stream(doublings)
 
     def _broken_branches(self, breaks: Sequence[StreamBreak]) -> Finding:
         named = list_places(tuple(dict.fromkeys(map(_describe_branch, breaks))))
-        if all(each.stack is None for each in breaks):
+        many = format_count(len(breaks), "branch", "branches")
+        kind = _kind_of_break(breaks[0])
+        if kind.is_whole_model:
             message = (
-                f"no layer has a residual add: {format_count(len(breaks), 'branch', 'branches')} "
-                f"replace the value that they read, {named}"
+                f"no layer has a residual add: {many} replace the value that they read, {named}"
             )
         elif len(breaks) == 1:
             message = f"no residual around {named}: its output replaces the stream"
         else:
-            message = (
-                f"no residual around {format_count(len(breaks), 'branch', 'branches')}, {named}: "
-                "their outputs replace the stream"
-            )
-        if any(each.is_doubled for each in breaks):
+            message = f"no residual around {many}, {named}: their outputs replace the stream"
+        if kind.is_doubled:
             message += "; the output is then added to itself, x + x, which doubles it"
-        begins = all(each.is_first for each in breaks)
+        sure: Confidence = "medium" if kind.is_whole_model else "high"
         return self.finding(
             message,
             ids=tuple(dict.fromkeys(each.last_module for each in breaks)),
-            severity="info" if begins else "warning",
-            confidence="high" if any(each.stack is not None for each in breaks) else "medium",
+            severity="info" if kind.may_be_meant else "warning",
+            confidence="low" if kind.may_be_meant else sure,
             measured=(float(len(breaks)), 0.0),
-            advice="add the output of the branch to its input; expected for an architecture "
-            "without skip connections",
+            advice="add the output of the branch to its input; expected for "
+            + (
+                "a projection between two streams, or one that begins a stream"
+                if kind.may_be_meant
+                else "an architecture without skip connections"
+            ),
         )
+
+    def _doubled_stream(self, doublings: Sequence[Doubling]) -> Finding:
+        places = tuple(
+            (each.module or "the model") + (f" ({each.line})" if each.line else "")
+            for each in doublings
+        )
+        ids = dict.fromkeys(each.module or each.stack or "" for each in doublings)
+        return self.finding(
+            f"the stream is added to itself, x + x, in {list_places(places)}, which doubles it",
+            ids=tuple(ids),
+            severity="warning",
+            confidence="medium",
+            measured=(float(len(doublings)), 0.0),
+            advice="add the output of the branch to its input; where a factor of 2 is meant, "
+            "write it as one",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What the breaks of one finding have in common."""
+
+    is_whole_model: bool
+    is_doubled: bool
+    may_be_meant: bool
+
+
+def _kind_of_break(each: StreamBreak) -> _Kind:
+    """A first branch, or a single product, can be a projection that is meant to begin a stream."""
+    is_doubtful = each.is_first or each.contractions == 1
+    return _Kind(
+        is_whole_model=each.stack is None,
+        is_doubled=each.is_doubled,
+        may_be_meant=is_doubtful and not each.is_doubled and each.stack is not None,
+    )
 
 
 def _describe_branch(each: StreamBreak) -> str:

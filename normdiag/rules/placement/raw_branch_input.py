@@ -45,7 +45,7 @@ class RawBranchInput(Rule):
 
     ## When it is wrong
 
-    Routers and gates that read the raw stream by design, and models trained this way.
+    Routers, gates and adapters that read the raw stream by design, and models trained this way.
 
     ## References
 
@@ -72,14 +72,14 @@ class RawBranchInput(Rule):
         first = adds[0]
         verb = "reads" if len(first.raw_readers) == 1 else "read"
         norms = list_places(first.input_norms)
+        names = tuple(each or "the model" for each in first.raw_readers)
         more = (
-            f"; {format_count(len(adds), 'add')} like it, {describe_places(sites)}"
+            f"; {format_count(len(adds), 'add')} in all, {describe_places(sites)}"
             if len(adds) > 1
             else ""
         )
         return self.finding(
-            f"{list_places(first.raw_readers)} {verb} the raw stream past the norm {norms} of "
-            f"{first.id}{more}",
+            f"{list_places(names)} {verb} the raw stream past the norm {norms} of {first.id}{more}",
             ids=site_ids(sites),
             severity="warning",
             confidence="medium",

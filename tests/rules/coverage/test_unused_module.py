@@ -29,14 +29,14 @@ def test_a_model_that_runs_whole_is_silent() -> None:
 
 def test_a_norm_of_a_layer_is_a_warning() -> None:
     finding = one(with_unused(unused()), "ND005")
-    assert finding.message == "layers.*.ln2 has 128 parameters and never runs"
+    assert finding.message == "layers.2.ln2 did not run (128 parameters)"
     assert (finding.severity, finding.ids, finding.value) == ("warning", ("layers.2.ln2",), 1.0)
 
 
 def test_the_same_norm_of_several_layers_is_named_once() -> None:
     modules = [unused(f"layers.{layer}.ln2", layer=layer) for layer in range(4)]
     finding = one(with_unused(*modules), "ND005")
-    assert finding.message == "4 modules, layers.*.ln2, have 512 parameters and never run"
+    assert finding.message == "4 modules, layers.*.ln2 (4), did not run (512 parameters)"
 
 
 @pytest.mark.parametrize(

@@ -57,5 +57,24 @@ def test_a_doubling_is_said_once(is_doubled: bool) -> None:
     doublings = (Doubling(module="layers.2", line="net.py:7"),)
     breaks = (lost(2, is_doubled=True),) if is_doubled else ()
     finding = one(broken(*breaks, doublings=doublings), "ND109")
-    assert "x + x" in finding.message
+    assert "x + x" in finding.message and finding.severity == "warning"
     assert ("net.py:7" in finding.message) is not is_doubled
+
+
+def test_a_doubling_of_the_root_is_named_by_its_stack() -> None:
+    doublings = (Doubling(module="", line=None, stack="layers"),)
+    finding = one(broken(doublings=doublings), "ND109")
+    assert finding.ids == ("layers",)
+    assert finding.message == "the stream is added to itself, x + x, in the model, which doubles it"
+
+
+def test_breaks_that_can_be_meant_are_a_finding_of_their_own() -> None:
+    meant = (lost(0, is_first=True, contractions=4), lost(5, contractions=1))
+    findings = run_rule(broken(lost(2, contractions=4), *meant), "ND109")
+    assert [(f.severity, f.confidence, f.value) for f in findings] == [
+        ("warning", "high", 1.0),
+        ("info", "low", 2.0),
+    ]
+    assert "a projection between two streams" in findings[1].advice
+    assert one(broken(lost(2, contractions=1, is_doubled=True)), "ND109").severity == "warning"
+    assert one(broken(lost(2, contractions=1, stack=None)), "ND109").severity == "warning"

@@ -20,5 +20,5 @@ def test_the_layers_of_one_stack_are_one_finding() -> None:
     adds = make_adds(4, raw_readers=("attn.k",))
     finding = one(evidence(stacks=(stack(4),), adds=adds), "ND110")
     assert "attn.k reads the raw stream" in finding.message
-    assert finding.message.endswith("4 adds like it, layers 0-3 of layers")
+    assert finding.message.endswith("4 adds in all, layers 0-3 of layers")
     assert len(finding.ids) == 4
