@@ -100,9 +100,10 @@ class WeightsNotLoaded(Rule):
         """What is wrong with the names and the files, before any parameter is."""
         if loading.cut:
             cut = ", ".join(loading.cut)
+            carry = "carries" if loading.renamed == 1 else "carry"
             yield self.finding(
-                f"{format_count(loading.renamed, 'stored name')} carry {cut} in front or inside, "
-                "which was removed: only without it do they fit the model",
+                f"{format_count(loading.renamed, 'stored name')} {carry} {cut} in front or inside, "
+                "which was removed to fit the names of the model",
                 ids=(),
                 severity="warning",
                 confidence="high",

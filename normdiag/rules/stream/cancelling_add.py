@@ -71,8 +71,7 @@ class CancellingAdd(Rule):
             unit="||y|| / ||x||",
             default=0.25,
             meaning="a median of ||y|| / ||x|| below this is reported",
-            source="2^-2: two bits of every value are lost. The minimum in SmolLM2 is 0.98, in "
-            "MiniLM and an ALBERT above 1",
+            source="2^-2: two bits of every value are lost",
             low=0.0,
             high=1.0,
         ),
