@@ -54,6 +54,22 @@ class SkippedRule:
 
 
 @record
+class NearestLimit:
+    """A quantity that no rule reports and that is close to the threshold of one."""
+
+    code: str
+    name: str
+    """Of the rule."""
+    quantity: str
+    """What the threshold is compared with, as its unit says it."""
+    value: float
+    """That of the site which would be reported first, to three digits."""
+    limit: float
+    nearness: float
+    """value / limit, or limit / value where values below the limit are reported: 1 at it."""
+
+
+@record
 class Judgement:
     """The outcome of all selected rules for one target."""
 
@@ -61,3 +77,5 @@ class Judgement:
     skipped: tuple[SkippedRule, ...] = ()
     passed: tuple[str, ...] = ()
     """Codes of the rules that ran without a finding."""
+    nearest: tuple[NearestLimit, ...] = ()
+    """Of the rules that passed, the thresholds that are nearest to being passed, at most three."""

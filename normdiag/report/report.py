@@ -12,7 +12,7 @@ from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.record import record
 from normdiag.evidence.subject import Subject
 from normdiag.evidence.tokens import TokenTrace
-from normdiag.findings import Finding, Judgement, SkippedRule
+from normdiag.findings import Finding, Judgement, NearestLimit, SkippedRule
 from normdiag.report import atomic, v1
 from normdiag.report.check import Check
 
@@ -23,6 +23,8 @@ class RuleOutcomes:
 
     passed: tuple[str, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
+    nearest: tuple[NearestLimit, ...] = ()
+    """Of the rules that passed, the thresholds that are nearest to being passed."""
 
 
 @record
@@ -50,7 +52,9 @@ class Report:
             measurements=evidence.measurements,
             coverage=evidence.coverage,
             findings=judgement.findings,
-            rules=RuleOutcomes(passed=judgement.passed, skipped=judgement.skipped),
+            rules=RuleOutcomes(
+                passed=judgement.passed, skipped=judgement.skipped, nearest=judgement.nearest
+            ),
             trace=evidence.trace or None,
         )
 

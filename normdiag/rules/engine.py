@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding, Judgement, SkippedRule
 from normdiag.rules.explanations import fold_consequences
+from normdiag.rules.nearest_limits import find_nearest_limits
 from normdiag.rules.registry import RULES, find_rule, select_rules
 from normdiag.rules.requirements import missing_reason
 from normdiag.rules.rule import Rule
@@ -31,7 +32,7 @@ def judge_evidence(
     limits = _resolve_limits(thresholds or {})
     findings: list[Finding] = []
     skipped: list[SkippedRule] = []
-    passed: list[str] = []
+    passed: list[Rule] = []
     for rule in select_rules(select, ignore):
         why = _missing_evidence(rule, evidence)
         if why:
@@ -40,9 +41,14 @@ def judge_evidence(
         rule_findings = list(rule.check(evidence, limits[rule.code]))
         findings.extend(rule_findings)
         if not rule_findings:
-            passed.append(rule.code)
+            passed.append(rule)
     folded = fold_consequences(findings, evidence)
-    return Judgement(findings=tuple(folded), skipped=tuple(skipped), passed=tuple(passed))
+    return Judgement(
+        findings=tuple(folded),
+        skipped=tuple(skipped),
+        passed=tuple(rule.code for rule in passed),
+        nearest=find_nearest_limits(passed, evidence, limits),
+    )
 
 
 def _missing_evidence(rule: Rule, evidence: Evidence) -> str | None:

@@ -26,6 +26,8 @@ class Threshold:
     low: float
     """The smallest valid value."""
     high: float = math.inf
+    is_lower: bool = False
+    """Whether values below it are reported, not those above."""
 
 
 def resolve_thresholds(

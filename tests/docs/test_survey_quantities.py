@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from docs.generators.survey.quantities import (
-    REPORTED_BELOW,
     bisect_floats,
     find_quantities,
     find_quantity,
@@ -41,7 +40,7 @@ def check_against_json(report: Report, key: str) -> float | None:
     if not values:
         assert found is None, key
     else:
-        extreme = (min if key in REPORTED_BELOW else max)(values)
+        extreme = (min if threshold.is_lower else max)(values)
         assert found == pytest.approx(extreme, rel=1e-12), key
     return found
 
@@ -49,13 +48,13 @@ def check_against_json(report: Report, key: str) -> float | None:
 def is_in_range(value: float, key: str) -> bool:
     """Whether some setting in the range of the threshold reports the value."""
     _, threshold = THRESHOLDS[key]
-    return value < threshold.high if key in REPORTED_BELOW else value > threshold.low
+    return value < threshold.high if threshold.is_lower else value > threshold.low
 
 
-def is_beyond(found: float | None, threshold: Threshold, key: str) -> bool:
+def is_beyond(found: float | None, threshold: Threshold) -> bool:
     if found is None:
         return False
-    return found <= threshold.default if key in REPORTED_BELOW else found >= threshold.default
+    return found <= threshold.default if threshold.is_lower else found >= threshold.default
 
 
 def keys_of(rule: Rule) -> list[str]:
@@ -70,14 +69,14 @@ def test_every_threshold_has_a_reading() -> None:
 def test_the_model_with_the_defect_is_beyond_a_threshold(rule: Rule, tmp_path: Path) -> None:
     report = inspect_target(target(rule.fires_on, tmp_path), rule.family)
     found = {key: check_against_json(report, key) for key in keys_of(rule)}
-    assert any(is_beyond(value, THRESHOLDS[key][1], key) for key, value in found.items())
+    assert any(is_beyond(value, THRESHOLDS[key][1]) for key, value in found.items())
 
 
 @pytest.mark.parametrize("rule", ADJUSTABLE, ids=lambda rule: rule.name)
 def test_its_healthy_twin_is_within_all(rule: Rule, tmp_path: Path) -> None:
     report = inspect_target(target(rule.silent_on, tmp_path), rule.family)
     found = {key: check_against_json(report, key) for key in keys_of(rule)}
-    beyond = {key for key, value in found.items() if is_beyond(value, THRESHOLDS[key][1], key)}
+    beyond = {key for key, value in found.items() if is_beyond(value, THRESHOLDS[key][1])}
     assert beyond <= BOTH_HOLD
 
 

@@ -18,20 +18,6 @@ from normdiag.rules.requirements import missing_reason
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits, Threshold
 
-REPORTED_BELOW = frozenset(
-    {
-        "ND104.share",
-        "ND402.update_ratio",
-        "ND404.cosine",
-        "ND404.out_ratio",
-        "ND701.headroom",
-        "ND701.headroom_notable",
-        "ND704.bfloat16",
-        "ND704.float16",
-        "ND704.float32",
-    }
-)
-"""Thresholds of which the values below are reported."""
 COUNTS = frozenset({"ND703.share_of_adds"})
 """Thresholds for the number of sites beyond another threshold, which keeps its default."""
 
@@ -59,19 +45,19 @@ def find_quantity(rule: Rule, threshold: Threshold, evidence: Evidence) -> float
     key = f"{rule.code}.{threshold.name}"
     settings = [{each.name: each.default for each in rule.thresholds}]
     if key not in COUNTS:
-        ends = {each.name: _range_ends(rule, each) for each in rule.thresholds}
+        ends = {each.name: _range_ends(each) for each in rule.thresholds}
         settings += [{name: of[end] for name, of in ends.items()} for end in (0, 1)]
     found = (_find_border(rule, threshold, evidence, limits) for limits in settings)
     values = [value for value in found if value is not None]
-    return (min if key in REPORTED_BELOW else max)(values, default=None)
+    return (min if threshold.is_lower else max)(values, default=None)
 
 
-def _range_ends(rule: Rule, threshold: Threshold) -> tuple[float, float]:
+def _range_ends(threshold: Threshold) -> tuple[float, float]:
     """The settings at which most and least is reported.
 
     The second is one step outside of the valid range: some rules report a value at the threshold.
     """
-    if f"{rule.code}.{threshold.name}" in REPORTED_BELOW:
+    if threshold.is_lower:
         return min(threshold.high, sys.float_info.max), math.nextafter(threshold.low, -math.inf)
     return threshold.low, math.nextafter(threshold.high, math.inf)
 
@@ -83,7 +69,7 @@ def _find_border(
         findings = rule.check(evidence, {**limits, threshold.name: setting})
         return [(each.severity, each.confidence, each.ids) for each in findings]
 
-    most, least = _range_ends(rule, threshold)
+    most, least = _range_ends(threshold)
     outcomes = list_outcomes(least)
     if list_outcomes(most) == outcomes:
         return None

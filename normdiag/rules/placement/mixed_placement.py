@@ -75,6 +75,7 @@ class MixedPlacement(Rule):
             source="our choice (2026): Mix-LN changes placement after a quarter of the layers",
             low=0.0,
             high=1.0,
+            is_lower=True,
         ),
     )
     fires_on = "sample_models/odd_norms.py:build_misplaced"

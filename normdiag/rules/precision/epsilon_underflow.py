@@ -72,6 +72,7 @@ class EpsilonUnderflow(Rule):
             meaning="largest epsilon reported in float16",
             source="IEEE 754-2019: half of 2^-24, rounds to 0",
             low=0.0,
+            is_lower=True,
         ),
         Threshold(
             name="bfloat16",
@@ -80,6 +81,7 @@ class EpsilonUnderflow(Rule):
             meaning="largest epsilon reported in bfloat16",
             source="half of 2^-133, rounds to 0 (7 bits of fraction, exponents of IEEE 754-2019)",
             low=0.0,
+            is_lower=True,
         ),
         Threshold(
             name="float32",
@@ -88,6 +90,7 @@ class EpsilonUnderflow(Rule):
             meaning="largest epsilon reported in every other format",
             source="IEEE 754-2019: half of 2^-149, rounds to 0",
             low=0.0,
+            is_lower=True,
         ),
     )
     fires_on = "sample_models/half_epsilon.py:build"

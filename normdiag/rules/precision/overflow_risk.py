@@ -76,6 +76,7 @@ class OverflowRisk(Rule):
             meaning="a headroom below this is reported",
             source="IEEE 754-2019; 1 is the limit of the format",
             low=0.0,
+            is_lower=True,
         ),
         Threshold(
             name="headroom_notable",
@@ -84,6 +85,7 @@ class OverflowRisk(Rule):
             meaning="a headroom of a float16 model below this is info",
             source="2^1, one binade of reserve: the inputs may not contain the largest values",
             low=0.0,
+            is_lower=True,
         ),
     )
     fires_on = "sample_models/large_stream.py:build"

@@ -74,6 +74,7 @@ class CancellingAdd(Rule):
             source="2^-2: two bits of every value are lost",
             low=0.0,
             high=1.0,
+            is_lower=True,
         ),
         Threshold(
             name="cosine",
@@ -83,6 +84,7 @@ class CancellingAdd(Rule):
             source="independent writes in H dimensions have 0 ± 1/sqrt(H) (standard deviation)",
             low=-1.0,
             high=0.0,
+            is_lower=True,
         ),
     )
     fires_on = "sample_models/cancelling_add.py:build"

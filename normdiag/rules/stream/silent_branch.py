@@ -86,6 +86,7 @@ class SilentBranch(Rule):
             source="half an ulp is 2^-9 of a value in bfloat16, 2^-12 in float16: below 1e-4 "
             "most of u is lost in both",
             low=0.0,
+            is_lower=True,
         ),
     )
     fires_on = "sample_models/dead_branch.py:build"
