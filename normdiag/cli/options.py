@@ -96,7 +96,12 @@ class Output(OptionGroup):
     json: Annotated[Path | None, Option(metavar="FILE", help="Also save the report as JSON.")] = (
         None
     )
-    all_rows: Annotated[bool, Option(flag="--all", help="Show all rows of long tables.")] = False
+    full: Annotated[
+        bool, Option(help="Show all sections in the text, not the first screen alone.")
+    ] = False
+    all_rows: Annotated[
+        bool, Option(flag="--all", help="Show all sections, and all rows of long tables.")
+    ] = False
     verbose: Annotated[
         bool,
         Option(

@@ -61,7 +61,8 @@ def deliver_report(report: Report, output: Output, sites: Iterable[str] = ()) ->
     if output.json is not None:
         report.save(output.json)
     _write_report(output, lambda console: renderer(report, console, options))
-    _write_summary(format_headline(report) or _count_findings(report), output)
+    shown = output.format == "text" and output.output is None
+    _write_summary("" if shown else format_headline(report) or _count_findings(report), output)
 
 
 def deliver_series(series: Series, output: Output) -> None:
@@ -98,7 +99,8 @@ def deliver_comparison(comparison: Comparison, output: Output) -> None:
 
 def _render_options(output: Output) -> Options:
     pages = _rule_pages() if output.format == "sarif" else {}
-    return Options(all_rows=output.all_rows, pages=pages)
+    is_whole = output.full or output.all_rows
+    return Options(all_rows=output.all_rows, first_screen=not is_whole, pages=pages)
 
 
 def _rule_pages() -> dict[str, RulePage]:
@@ -120,9 +122,9 @@ def _write_report(output: Output, render: Callable[[Console], None]) -> None:
 
 
 def _write_summary(what: str, output: Output) -> None:
-    write_message(
-        "; ".join([what, *(f"{escape_text(str(path))} written" for path in _output_files(output))])
-    )
+    files = (f"{escape_text(str(path))} written" for path in _output_files(output))
+    if parts := [*filter(None, [what]), *files]:
+        write_message("; ".join(parts))
 
 
 def _describe_outcome(entry: SeriesEntry) -> str:

@@ -41,6 +41,8 @@ class Sentence:
     style: Style = "plain"
     severity: Severity | None = None
     """Written in front of the text."""
+    is_one_line: bool = False
+    """Cut where the line ends, in formats with lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,8 @@ class Fact:
     label: str
     lines: tuple[str, ...]
     style: Style = "plain"
+    most_lines: int = 1
+    """Over how many lines clauses may go."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,9 @@ class FactList:
     """Labelled values, one below the other."""
 
     facts: tuple[Fact, ...]
+    has_clauses: bool = False
+    """The lines of each fact are clauses: formats with lines write as many as fit, behind each
+    other."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

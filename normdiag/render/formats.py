@@ -22,10 +22,12 @@ from normdiag.render.interface import (
 )
 from normdiag.render.markdown.drawer import draw_page as draw_markdown
 from normdiag.render.pages.comparison import build_comparison
+from normdiag.render.pages.first_screen import build_first_screen
 from normdiag.render.pages.inspection import build_inspection
 from normdiag.render.pages.series import build_series
 from normdiag.render.pages.trace import build_trace
 from normdiag.render.text.drawer import draw_page as draw_text
+from normdiag.report.report import Report
 
 View = Literal["inspect", "trace"]
 Document = TypeVar("Document", contravariant=True)
@@ -53,8 +55,19 @@ _REPORTS: dict[str, Renderer] = {
 }
 """They are the same for all views."""
 
+
+def _write_text(report: Report, console: Console, options: Options) -> None:
+    build_page = build_first_screen if options.first_screen else build_inspection
+    draw_text(build_page(report, options), console)
+
+
 FORMATS: dict[View, dict[str, Renderer]] = {
-    "inspect": {**draw_pages(build_inspection), "csv": csv.write_inspection, **_REPORTS},
+    "inspect": {
+        **draw_pages(build_inspection),
+        "text": _write_text,
+        "csv": csv.write_inspection,
+        **_REPORTS,
+    },
     "trace": {**draw_pages(build_trace), "csv": csv.write_trace, **_REPORTS},
 }
 

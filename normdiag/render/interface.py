@@ -34,6 +34,8 @@ class Options:
 
     all_rows: bool = False
     """Every layer, norm and token; else long models are folded to first, worst and last."""
+    first_screen: bool = False
+    """One terminal screen in place of all sections (text of a single report)."""
     sites: tuple[str, ...] = ()
     """Adds and norms to zoom into, by id (`trace`)."""
     pages: Mapping[str, RulePage] = field(default_factory=dict)

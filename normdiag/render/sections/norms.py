@@ -43,9 +43,7 @@ class _Site:
     @property
     def largest_kappa(self) -> float | None:
         """The largest condition number over tokens, over live gains where that is known."""
-        jacobian = self.measurement.jacobian
-        kappa = None if jacobian is None else jacobian.live_kappa or jacobian.kappa
-        return None if kappa is None else kappa.max
+        return find_largest_kappa(self.measurement)
 
     @property
     def is_exact(self) -> bool:
@@ -64,6 +62,13 @@ class _Site:
             nan_as_largest(self.largest_kappa or 0.0),
             nan_as_largest(-self.measurement.input_var.median),
         )
+
+
+def find_largest_kappa(measurement: NormMeasurement) -> float | None:
+    """Return the largest condition number over tokens, over live gains where that is known."""
+    jacobian = measurement.jacobian
+    kappa = None if jacobian is None else jacobian.live_kappa or jacobian.kappa
+    return None if kappa is None else kappa.max
 
 
 def section(report: Report, *, all_rows: bool) -> Iterator[Element]:

@@ -22,7 +22,7 @@ _INPUTS = {
     "random-ids": "seeded random token ids",
     "random": "seeded random input",
 }
-_MODES = {
+MODES = {
     "weights-only": "weights only: the stored tensors were read, nothing was run",
     "structure-only": "structure only: no weights were loaded, so values are meaningless",
     "random-init": "random weights from the config: values are those at initialisation",
@@ -43,9 +43,9 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     """Yield the target, how it was loaded and what was run through it."""
     subject = report.subject
     yield Heading(level=1, title=shorten_text(subject.target))
-    facts = [("model", _describe_model(subject)), ("inputs", _describe_inputs(subject))]
-    if subject.mode in _MODES:
-        facts.insert(1, ("mode", _MODES[subject.mode]))
+    facts = [("model", describe_model(subject)), ("inputs", describe_inputs(subject))]
+    if subject.mode in MODES:
+        facts.insert(1, ("mode", MODES[subject.mode]))
     if report.measurements.weights is not None:
         described = _describe_weights(report.measurements.weights)
         unit = _describe_unit_gains(report.architecture.norms) if subject.mode == "run" else ""
@@ -55,7 +55,8 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     yield from _list_loading_problems(subject.loading, all_rows=all_rows)
 
 
-def _describe_model(subject: Subject) -> str:
+def describe_model(subject: Subject) -> str:
+    """Return class, type, parameters, dtype, device and memory."""
     name = shorten_text(subject.class_ or "a model without a class name")
     if subject.model_type is not None:
         name += f" ({shorten_text(subject.model_type)})"
@@ -81,7 +82,8 @@ def format_memory(parameters: int, dtype: str) -> str | None:
     return f"{format_number(amount)} {units[0]}"
 
 
-def _describe_inputs(subject: Subject) -> str:
+def describe_inputs(subject: Subject) -> str:
+    """Return what was run through the model."""
     inputs = subject.probe
     if inputs.kind == "none":
         parts = ["none"]

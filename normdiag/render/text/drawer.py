@@ -25,6 +25,7 @@ from normdiag.render.text.layout import (
     INDENT,
     SEVERITY_STYLES,
     STYLES,
+    make_clauses,
     make_facts,
     make_paragraph,
 )
@@ -54,6 +55,8 @@ def _draw_element(element: Element, before: Element | None, width: int) -> Itera
             yield _draw_heading(element)
         case Sentence():
             yield make_paragraph(_draw_sentence(element))
+        case FactList(has_clauses=True):
+            yield make_clauses(element.facts, width)
         case FactList():
             is_part = isinstance(before, Heading) and before.level == 3
             yield _draw_facts(element, 2 * INDENT if is_part else INDENT)
@@ -80,7 +83,10 @@ def _draw_heading(heading: Heading) -> RenderableType:
 
 def _draw_sentence(sentence: Sentence) -> Text:
     text = (escape_in_full(sentence.text), STYLES[sentence.style])
-    return Text.assemble(*_draw_severity(sentence), text)
+    drawn = Text.assemble(*_draw_severity(sentence), text)
+    if sentence.is_one_line:
+        drawn.no_wrap, drawn.overflow = True, "ellipsis"
+    return drawn
 
 
 def _draw_severity(element: Heading | Sentence) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,42 @@
+"""The findings, a line each, the severest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from normdiag.findings import SEVERITIES, Finding
+from normdiag.number_text import format_value
+from normdiag.render.elements import Element, Heading, Sentence
+from normdiag.render.escape import shorten_text
+from normdiag.render.severity import count_by_severity
+from normdiag.report.report import Report
+
+_SHOWN = 4
+
+
+def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
+    """Yield how many findings there are, and the first ones."""
+    findings = sorted(report.findings, key=lambda each: -SEVERITIES.index(each.severity))
+    skipped = len(report.rules.skipped)
+    counts = count_by_severity(findings) or "none"
+    passed = f"{len(report.rules.passed)} rules passed, {skipped} skipped"
+    yield Heading(title="Findings", detail=f"{counts}; {passed}")
+    shown = findings if len(findings) <= _SHOWN else findings[: _SHOWN - 1]
+    for finding in shown:
+        yield Sentence(text=_describe_finding(finding), severity=finding.severity, is_one_line=True)
+    if len(shown) < len(findings):
+        rest = count_by_severity(findings[len(shown) :])
+        yield Sentence(text=f"and {rest}: --full shows all", is_one_line=True)
+
+
+def _describe_finding(finding: Finding) -> str:
+    text = f"{shorten_text(finding.code)} {shorten_text(finding.name)}"
+    if finding.value is not None:
+        text += f" {format_value(finding.value)}"
+        if finding.threshold:  # a threshold of 0 only says that there is something to count
+            text += f" (threshold {format_value(finding.threshold)})"
+    if finding.ids:
+        text += f" at {shorten_text(finding.ids[0]) or 'the model'}"
+    if len(finding.ids) > 1:
+        text += f" and {len(finding.ids) - 1:,} more"
+    return text
