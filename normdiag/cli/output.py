@@ -99,7 +99,7 @@ def deliver_comparison(comparison: Comparison, output: Output) -> None:
 
 def _render_options(output: Output) -> Options:
     pages = _rule_pages() if output.format == "sarif" else {}
-    is_whole = output.full or output.all_rows
+    is_whole = output.full or output.all_rows or output.output is not None
     return Options(all_rows=output.all_rows, first_screen=not is_whole, pages=pages)
 
 

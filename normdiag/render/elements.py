@@ -221,5 +221,7 @@ class Page:
     elements: tuple[Element, ...]
     brief: tuple[Element, ...] = ()
     """Instead of `elements`, where text draws the page as one of several."""
+    is_settled: bool = False
+    """It passed, and the row of a table of several says all: text does not draw it again."""
     entries: tuple[Page, ...] = ()
     """The pages of several targets."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from normdiag.number_text import UNKNOWN, format_number, format_percent
-from normdiag.render.elements import Column, Number, Row, Table
+from normdiag.render.elements import Column, Name, Number, Row, Table
 from normdiag.render.escape import shorten_text
 from normdiag.render.severity import count_by_severity
 from normdiag.render.verdict import name_outcome
@@ -69,7 +69,7 @@ def tabulate_series(entries: Iterable[SeriesEntry]) -> Table:
     rows = (
         Row(
             cells=(
-                row.target,
+                Name(text=row.target),
                 *(
                     Number(value=value, write=_WRITERS.get(name, format_number))
                     for name, value in row.numbers.items()

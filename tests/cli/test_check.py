@@ -3,6 +3,7 @@
 
 import json
 from dataclasses import replace
+from itertools import takewhile
 
 import pytest
 
@@ -14,7 +15,9 @@ ONE = ("--select", "ND304", "--fail-on", "info")
 
 
 def verdict(result):
-    return result.stderr.splitlines()[0]
+    """What stands behind the target, in the first line or over several."""
+    lines = takewhile(lambda line: not line.startswith(" "), result.stdout.splitlines())
+    return " ".join(lines).partition("  ")[2]
 
 
 def check_of(result):
@@ -33,11 +36,20 @@ def milder(folder):
     return path
 
 
-def test_the_verdict_is_the_last_section_and_the_line_on_stderr(run, saved):
+def test_the_verdict_stands_in_the_first_line_or_in_the_last_section(run, saved):
     result = run("check", saved("llama"), *ONE)
     assert result.exit_code == 1
-    assert "\nVerdict  failed: 1 info (ND304)\n" in result.stdout
-    assert result.stderr == "failed: 1 info (ND304)\n"
+    assert verdict(result) == "failed: 1 info (ND304)" and result.stderr == ""
+    whole = run("check", saved("llama"), *ONE, "--full")
+    assert "\nVerdict  failed: 1 info (ND304)\n" in whole.stdout
+    data = run("check", saved("llama"), *ONE, "-f", "json")
+    assert data.stderr == "failed: 1 info (ND304)\n"
+
+
+def test_a_target_that_passes_is_one_line(run, saved):
+    assert run("check", saved("llama"), "--select", "ND102").stdout == (
+        "org/small  passed: no finding is an error\n"
+    )
     assert verdict(run("check", saved("llama"), "--select", "ND102")) == (
         "passed: no finding is an error"
     )
@@ -205,7 +217,8 @@ def test_a_saved_check_is_shown_in_any_format_as_it_was_judged(run, saved, folde
     later = run("render", "checked.json", "-f", form)
     assert direct.exit_code == 1 and later.exit_code == 0
     assert later.stdout == direct.stdout
-    assert verdict(later) == verdict(direct).removesuffix("; checked.json written")
+    told = direct.stderr.removesuffix("\n").removesuffix("checked.json written")
+    assert later.stderr.removesuffix("\n") == told.removesuffix("; ")
     assert load_report("checked.json").check.exit_code == 1
 
 

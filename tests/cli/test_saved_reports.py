@@ -15,7 +15,8 @@ def test_render_gives_tables_and_one_line_about_them(run, saved, name):
     result = run("render", saved(name))
     assert result.exit_code == 0
     assert REPORTS[name]().subject.target.split("/")[0] in result.stdout
-    assert len(result.stderr.splitlines()) == 1
+    assert result.stderr == ""
+    assert len(result.stdout.splitlines()) <= 23 or REPORTS[name]().trace
     assert max(map(cell_len, result.stdout.splitlines())) <= 80
 
 
@@ -27,9 +28,9 @@ def test_render_as_json_is_the_report(run, saved, name):
 
 
 def test_the_summary_line_counts_what_was_found_and_skipped(run, saved):
-    assert run("render", saved("llama")).stderr == "1 warning\n"
-    assert run("render", saved("bert")).stderr == "no findings; 1 rule skipped\n"
-    assert run("render", saved("broken")).stderr.startswith("1 error, 1 info")
+    assert run("render", saved("llama"), "-f", "csv").stderr == "1 warning\n"
+    assert run("render", saved("bert"), "-f", "csv").stderr == "no findings; 1 rule skipped\n"
+    assert run("render", saved("broken"), "-f", "csv").stderr.startswith("1 error, 1 info")
 
 
 def test_a_trace_is_shown_token_by_token(run, saved):
@@ -50,7 +51,7 @@ def test_a_site_that_does_not_exist_is_refused(run, saved):
 
 def test_output_goes_to_the_file_and_not_to_stdout(run, saved, folder):
     path = saved("llama")
-    shown = run("render", path).stdout
+    shown = run("render", path, "--full").stdout
     result = run("render", path, "-o", "out.txt", "--json", "again.json")
     assert result.exit_code == 0
     assert result.stdout == ""

@@ -72,7 +72,7 @@ def test_inspect_shows_tables_and_saves_the_report(run):
     result = run("inspect", TINY, "--json", "report.json")
     assert result.exit_code == 0
     assert result.stdout.startswith(str(TINY)[:40])
-    assert result.stderr == "no findings; report.json written\n"
+    assert result.stderr == "report.json written\n"
     assert run("render", "report.json").stdout == result.stdout
 
 

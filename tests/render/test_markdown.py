@@ -144,7 +144,7 @@ def test_several_targets_are_one_table():
         SeriesEntry(target="ckpt-10", report=llama()),
     )
     shown = written_series(Series(exit_code=0, reports=entries), "markdown")
-    assert "| ckpt-2 | 1.030 | " in shown
+    assert "| `ckpt-2` | 1.030 | " in shown
     assert "| +ND304 |" in shown
 
 

@@ -13,6 +13,7 @@ from normdiag.render.sections import (
     brief_findings,
     brief_stacks,
     brief_subject,
+    verdict,
 )
 from normdiag.report.report import Report
 
@@ -29,12 +30,15 @@ SECTIONS = (
 def build_first_screen(report: Report, options: Options) -> Page:
     """Return what is wrong, the stacks, how well conditioned they are and where to see more.
 
-    A report that passed its check is one line: its target and the verdict.
+    A report that passed its check is one line, its target and the verdict, besides what the
+    verdict was concluded from.
     """
     outcome = summarise_outcome(report)
     is_checked = report.check is not None
     title = Heading(level=1, title=report.subject.target, detail=outcome if is_checked else "")
     elements: list[Element] = [title]
+    if report.check is not None:
+        elements += verdict.describe_grounds(report, report.check)
     if report.check is None or report.check.exit_code != 0:
         parts = [section(report, all_rows=options.all_rows) for section in SECTIONS]
         elements += [element for part in parts for element in part]

@@ -38,12 +38,15 @@ def _build_entry(entry: SeriesEntry, options: Options) -> Page:
         return Page(title=entry.target, outcome=outcome, summary=hint, elements=(), brief=hint)
     report, all_rows = entry.report, options.all_rows
     sections = (findings.section, verdict.section)
+    brief = tuple(_list_findings(report, all_rows=all_rows))
+    check = report.check
     return Page(
         title=entry.target,
         outcome=outcome or count_by_severity(report.findings) or "no findings",
         summary=tuple(findings.tabulate_findings(report, all_rows=all_rows)),
         elements=tuple(each for part in sections for each in part(report, all_rows=all_rows)),
-        brief=tuple(_list_findings(report, all_rows=all_rows)),
+        brief=brief,
+        is_settled=check is not None and check.exit_code == 0 and not (brief or check.baseline),
     )
 
 

@@ -53,7 +53,7 @@ def _describe_stack(report: Report, stack: Stack) -> Iterator[str]:
         yield f"{format_factor(growth.init_total)} at initialisation"
     if growth.leaps:
         yield format_count(len(growth.leaps), "leap")
-    if growth.law != "undecided":
+    if growth.law not in ("undecided", "constant"):  # constant: within a factor, which is said
         yield f"{growth.law} apart from leaps" if growth.leaps else growth.law
 
 

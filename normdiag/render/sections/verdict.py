@@ -19,6 +19,11 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     if check is None:
         return
     yield Heading(title="Verdict", detail=format_headline(report), is_lead=True)
+    yield from describe_grounds(report, check)
+
+
+def describe_grounds(report: Report, check: Check) -> Iterator[Element]:
+    """Yield what the verdict was concluded from besides findings: baseline, bounds, ignored."""
     if check.baseline is not None:
         yield from _describe_baseline(report, check, check.baseline)
     facts = [

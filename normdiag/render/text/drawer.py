@@ -34,9 +34,9 @@ from normdiag.render.text.tables import draw_table
 
 
 def draw_page(page: Page, console: Console) -> None:
-    """Write the elements in order, then each of several targets in brief."""
+    """Write the elements in order, then in brief each of several targets that has more to say."""
     parts = [*_draw_elements(page.elements, console.width)]
-    for entry in page.entries:
+    for entry in (each for each in page.entries if not each.is_settled):
         heading = Heading(title=entry.title, detail=entry.outcome)
         parts.extend(_draw_elements((heading, *entry.brief), console.width))
     console.print(PlainOutput(Group(*parts)))

@@ -69,13 +69,11 @@ def _measure_columns(table: Table, width: int) -> list[int | None]:
         room -= min(natural[place], most)
     for place in bars:
         widths[place] = max(room, _SMALLEST_BAR)
-    if not names and not bars:
-        return [None if each.align == "left" else wide for each, wide in _pair(table, natural)]
+    if room < 0 and not bars:  # words can be folded, numbers and names cannot
+        for place, column in enumerate(table.columns):
+            if column.align == "left" and place not in names:
+                widths[place] = None
     return widths
-
-
-def _pair(table: Table, widths: Sequence[int]) -> Iterator[tuple[Column, int]]:
-    return zip(table.columns, widths, strict=True)
 
 
 def _find_cells(cells: Sequence[Sequence[Cell]], kind: type) -> list[int]:
@@ -127,9 +125,10 @@ def _draw_row(
 
 
 def fold_name(name: str, width: int) -> str:
-    """Return `name`, escaped, broken into lines of `width` after dots, slashes or underscores."""
+    """Return `name`, escaped, broken into lines of `width` after dots, slashes, colons or, in what
+    is longer than a line, underscores."""
     lines = [""]
-    for part in re.findall(r"[^./]+[./]*|[./]+", escape_text(name)):
+    for part in re.findall(r"[^./:]+[./:]*|[./:]+", escape_text(name)):
         pieces = [part] if cell_len(part) <= width else re.findall(r"[^_]+_*|_+", part)
         for piece in pieces:
             if lines[-1] and cell_len(lines[-1] + piece) > width:
