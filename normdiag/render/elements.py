@@ -41,8 +41,6 @@ class Sentence:
     style: Style = "plain"
     severity: Severity | None = None
     """Written in front of the text."""
-    is_one_line: bool = False
-    """Cut where the line ends, in formats with lines."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +50,8 @@ class Fact:
     label: str
     lines: tuple[str, ...]
     style: Style = "plain"
+    severity: Severity | None = None
+    """What the label names, if it is one."""
     most_lines: int = 1
     """Over how many lines clauses may go."""
 

@@ -58,7 +58,9 @@ def test_the_limit_is_that_of_the_run() -> None:
 def found_by_moving(seen: Evidence, near: NearestLimit) -> Mapping[str, bool]:
     """Whether the rule reports with its threshold a little on either side of the value."""
     rule = find_rule(near.code)
-    (threshold,) = (t for t in rule.thresholds if (t.unit, t.default) == (near.quantity, near.limit))
+    (threshold,) = (
+        t for t in rule.thresholds if (t.unit, t.default) == (near.quantity, near.limit)
+    )
     outcomes = {}
     for side, factor in {"within": 1.001, "beyond": 0.999}.items():
         factor = 1 / factor if threshold.is_lower and near.value > 0 else factor

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from normdiag.render.elements import Page
 from normdiag.render.interface import Options
+from normdiag.render.pages.first_screen import build_first_screen
 from normdiag.render.pages.inspection import build_inspection
 from normdiag.render.pages.trace import build_trace
 from normdiag.report.report import Report
@@ -12,6 +13,7 @@ from tests.sentences import (  # noqa: F401
     block_claims,
     column_claims,
     finding_claims,
+    first_screen_claims,
     format_finding_claims,
     measurement_claims,
     near_norm_claims,
@@ -44,6 +46,7 @@ def check_inspection(report: Report) -> None:
     document = read_document(report)
     for all_rows in (True, False):
         check_page(build_inspection(report, Options(all_rows=all_rows)), document)
+    check_page(build_first_screen(report, Options()), document)
 
 
 def check_trace(report: Report) -> None:

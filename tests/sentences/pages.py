@@ -33,7 +33,8 @@ def iterate_paragraphs(page: Page) -> Iterator[tuple[str, str]]:
                 yield heading, element.text
             case FactList():
                 for fact in element.facts:
-                    yield heading, f"{fact.label}: {' '.join(fact.lines)}"
+                    between = "; " if element.has_clauses else " "
+                    yield heading, f"{fact.label}: {between.join(fact.lines)}"
             case ItemList():
                 for item in element.items:
                     yield heading, item

@@ -14,6 +14,7 @@ from normdiag.render.elements import HeatMap, Page
 from normdiag.render.elements import Sentence as Paragraph
 from normdiag.render.interface import Options
 from normdiag.render.pages.comparison import build_comparison
+from normdiag.render.pages.first_screen import build_first_screen
 from normdiag.render.pages.inspection import build_inspection
 from normdiag.render.pages.trace import build_trace
 from sample_models import pre_norm
@@ -54,7 +55,7 @@ def test_a_changed_number_is_another_one(number: str, other: str) -> None:
     assert change_number(number) == other
 
 
-@pytest.mark.parametrize("build", [build_inspection, build_trace])
+@pytest.mark.parametrize("build", [build_inspection, build_trace, build_first_screen])
 def test_every_other_number_is_refused(
     report: normdiag.Report, build: Callable[[normdiag.Report, Options], Page]
 ) -> None:

@@ -71,7 +71,7 @@ def _describe_variances(report: Report) -> Iterator[str]:
     norms = report.measurements.norms
     if not norms:
         return
-    smallest = min(norms, key=lambda id: norms[id].input_var.min)
+    smallest = max(norms, key=lambda id: nan_as_largest(-norms[id].input_var.min))
     largest = max(norms, key=lambda id: nan_as_largest(norms[id].eps_share.max))
     share = format_percent(norms[largest].eps_share.max)
     yield f"smallest {format_number(norms[smallest].input_var.min)} in {shorten_text(smallest)}"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from normdiag.findings import SEVERITIES, Finding
 from normdiag.number_text import format_value
-from normdiag.render.elements import Element, Heading, Sentence
+from normdiag.render.elements import Element, Fact, FactList, Heading
 from normdiag.render.escape import shorten_text
 from normdiag.render.severity import count_by_severity
 from normdiag.report.report import Report
@@ -22,21 +22,29 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     passed = f"{len(report.rules.passed)} rules passed, {skipped} skipped"
     yield Heading(title="Findings", detail=f"{counts}; {passed}")
     shown = findings if len(findings) <= _SHOWN else findings[: _SHOWN - 1]
-    for finding in shown:
-        yield Sentence(text=_describe_finding(finding), severity=finding.severity, is_one_line=True)
+    facts = [
+        Fact(
+            label=finding.severity,
+            lines=tuple(_describe_finding(finding)),
+            severity=finding.severity,
+        )
+        for finding in shown
+    ]
     if len(shown) < len(findings):
         rest = count_by_severity(findings[len(shown) :])
-        yield Sentence(text=f"and {rest}: --full shows all", is_one_line=True)
+        facts.append(Fact(label="more", lines=(f"{rest}: see --full",)))
+    if facts:
+        yield FactList(facts=tuple(facts), has_clauses=True)
 
 
-def _describe_finding(finding: Finding) -> str:
+def _describe_finding(finding: Finding) -> Iterator[str]:
+    """Yield name, value and threshold; then the worst site."""
     text = f"{shorten_text(finding.code)} {shorten_text(finding.name)}"
     if finding.value is not None:
         text += f" {format_value(finding.value)}"
         if finding.threshold:  # a threshold of 0 only says that there is something to count
             text += f" (threshold {format_value(finding.threshold)})"
+    yield text
     if finding.ids:
-        text += f" at {shorten_text(finding.ids[0]) or 'the model'}"
-    if len(finding.ids) > 1:
-        text += f" and {len(finding.ids) - 1:,} more"
-    return text
+        others = f" and {len(finding.ids) - 1:,} more" if len(finding.ids) > 1 else ""
+        yield f"{shorten_text(finding.ids[0]) or 'the model'}{others}"

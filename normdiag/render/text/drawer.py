@@ -83,10 +83,7 @@ def _draw_heading(heading: Heading) -> RenderableType:
 
 def _draw_sentence(sentence: Sentence) -> Text:
     text = (escape_in_full(sentence.text), STYLES[sentence.style])
-    drawn = Text.assemble(*_draw_severity(sentence), text)
-    if sentence.is_one_line:
-        drawn.no_wrap, drawn.overflow = True, "ellipsis"
-    return drawn
+    return Text.assemble(*_draw_severity(sentence), text)
 
 
 def _draw_severity(element: Heading | Sentence) -> Iterator[tuple[str, str]]:

@@ -39,7 +39,7 @@ _RULED = box.Box(str(box.SIMPLE_HEAD), ascii=True)
 
 
 def make_paragraph(text: str | Text, style: str = "", indent: int = INDENT) -> RenderableType:
-    """Return a paragraph that wraps, unless its text says otherwise."""
+    """Return a paragraph that wraps."""
     words = text if isinstance(text, Text) else Text(text, style)
     return Padding(words, (0, 0, 0, indent), expand=False)
 
@@ -62,7 +62,8 @@ def make_clauses(facts: Sequence[Fact], width: int) -> RenderableType:
         label = escape_text(fact.label)
         clauses = list(map(escape_in_full, fact.lines))
         for line in fit_clauses(clauses, width - INDENT - longest, fact.most_lines):
-            words = ((label.ljust(longest), STYLES["quiet"]), (line, STYLES[fact.style]))
+            colour = SEVERITY_STYLES[fact.severity] if fact.severity else STYLES["quiet"]
+            words = ((label.ljust(longest), colour), (line, STYLES[fact.style]))
             text = Text.assemble(*words, no_wrap=True, overflow="ellipsis")
             lines.append(Padding(text, (0, 0, 0, INDENT), expand=False))
             label = ""
