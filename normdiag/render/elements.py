@@ -52,8 +52,8 @@ class Fact:
     style: Style = "plain"
     severity: Severity | None = None
     """What the label names, if it is one."""
-    most_lines: int = 1
-    """Over how many lines clauses may go."""
+    most_lines: int = 2
+    """Over how many lines clauses may go, where the page has room."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,6 +219,8 @@ class Page:
     summary: tuple[Element, ...] = ()
     """For formats that are read from the top: a row per finding."""
     elements: tuple[Element, ...]
+    most_lines: int | None = None
+    """How many lines text has for it; None: any number."""
     brief: tuple[Element, ...] = ()
     """Instead of `elements`, where text draws the page as one of several."""
     is_settled: bool = False

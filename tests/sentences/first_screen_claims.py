@@ -11,7 +11,7 @@ from tests.sentences.report_values import ROOT, adds_of
 from tests.sentences.shown_numbers import agrees_with
 
 
-@claim(r"Findings", "{passed} rules passed, {skipped} skipped")
+@claim(r"Findings", "{passed} rule[[s]] passed, {skipped} skipped")
 def check_rules(sentence: Sentence, report: Json) -> None:
     rules = report["rules"]
     sentence.must_agree(passed=len(rules["passed"]), skipped=len(rules["skipped"]))
@@ -58,7 +58,7 @@ def check_rest(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Stacks",
-    "^{list_stack}: {id_placement}  {list_drawing}, {layers} layer[[s]][[; [[||y||]][[sums before "
+    "^{list_stack}: {id_placement}  {list_drawing}; {layers} layer[[s]][[; [[||y||]][[sums before "
     "their norms]] {total}× {id_marks}]][[; {fresh}× at initialisation]][[; {leaps} leap[[s]]]]",
 )
 def check_brief_stack(sentence: Sentence, report: Json) -> None:
@@ -92,8 +92,8 @@ def check_more_stacks(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Conditioning and coverage",
-    "^blocks: kappa {middle} in the median layer; [[at least ]]{worst} in layer {layer} of "
-    "{list_stack}$$",
+    "^blocks: kappa up to [[at least ]]{worst} in layer {layer} of {list_stack}; {middle} in the "
+    "median layer$$",
 )
 def check_brief_blocks(sentence: Sentence, report: Json) -> None:
     blocks = report["measurements"]["blocks"]
@@ -110,7 +110,7 @@ def check_brief_blocks(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Conditioning and coverage",
-    "^norms: kappa {middle} in the median norm; {worst} in {id_norm}$$",
+    "^norms: kappa up to {worst} in {id_norm}; {middle} in the median norm$$",
 )
 def check_brief_norms(sentence: Sentence, report: Json) -> None:
     kappas = {}

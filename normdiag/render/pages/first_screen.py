@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-
-from normdiag.render.elements import Element, FactList, Heading, Page
+from normdiag.render.elements import Element, Heading, Page
 from normdiag.render.interface import Options
 from normdiag.render.pages.inspection import summarise_outcome
 from normdiag.render.sections import (
@@ -43,30 +40,5 @@ def build_first_screen(report: Report, options: Options) -> Page:
         parts = [section(report, all_rows=options.all_rows) for section in SECTIONS]
         elements += [element for part in parts for element in part]
     return Page(
-        title=report.subject.target, outcome=outcome, elements=tuple(_use_spare_lines(elements))
+        title=report.subject.target, outcome=outcome, elements=tuple(elements), most_lines=LINES
     )
-
-
-def _use_spare_lines(elements: Sequence[Element]) -> Iterator[Element]:
-    """Give a second line to facts of several clauses, as long as the screen has room."""
-    spare = LINES - sum(map(_count_lines, elements))
-    for element in elements:
-        if isinstance(element, FactList):
-            facts = []
-            for fact in element.facts:
-                more = int(spare > 0 and len(fact.lines) > 1)
-                spare -= more
-                facts.append(replace(fact, most_lines=1 + more))
-            yield replace(element, facts=tuple(facts))
-        else:
-            yield element
-
-
-def _count_lines(element: Element) -> int:
-    """Headings of sections have an empty line in front of them."""
-    match element:
-        case FactList():
-            return len(element.facts)
-        case Heading(level=2):
-            return 2
-    return 1

@@ -43,11 +43,11 @@ def _describe_blocks(report: Report) -> Iterator[str]:
     worst = max(layers, key=lambda id: nan_as_largest(layers[id].kappa or 0.0))
     middle = median(block.kappa for block in layers.values() if block.kappa is not None)
     least = "at least " if layers[worst].is_bound else ""
-    yield f"kappa {format_number(middle)} in the median layer"
     yield (
-        f"{least}{format_number(layers[worst].kappa)} in layer {layers[worst].layer} of "
-        f"{name_stack(worst.rpartition('/')[0])}"
+        f"kappa up to {least}{format_number(layers[worst].kappa)} in layer {layers[worst].layer} "
+        f"of {name_stack(worst.rpartition('/')[0])}"
     )
+    yield f"{format_number(middle)} in the median layer"
 
 
 def _describe_norms(report: Report) -> Iterator[str]:
@@ -62,8 +62,8 @@ def _describe_norms(report: Report) -> Iterator[str]:
             yield "no norm's Jacobian was measured"
         return
     worst = max(kappas, key=lambda id: nan_as_largest(kappas[id]))
-    yield f"kappa {format_number(median(kappas.values()))} in the median norm"
-    yield f"{format_number(kappas[worst])} in {shorten_text(worst)}"
+    yield f"kappa up to {format_number(kappas[worst])} in {shorten_text(worst)}"
+    yield f"{format_number(median(kappas.values()))} in the median norm"
 
 
 def _describe_variances(report: Report) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from normdiag.findings import SEVERITIES, Finding
-from normdiag.number_text import format_value
+from normdiag.number_text import format_count, format_value
 from normdiag.render.elements import Element, Fact, FactList, Heading
 from normdiag.render.escape import shorten_text
 from normdiag.render.severity import count_by_severity
@@ -19,7 +19,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     findings = sorted(report.findings, key=lambda each: -SEVERITIES.index(each.severity))
     skipped = len(report.rules.skipped)
     counts = count_by_severity(findings) or "none"
-    passed = f"{len(report.rules.passed)} rules passed, {skipped} skipped"
+    passed = f"{format_count(len(report.rules.passed), 'rule')} passed, {skipped:,} skipped"
     yield Heading(title="Findings", detail=f"{counts}; {passed}")
     shown = findings if len(findings) <= _SHOWN else findings[: _SHOWN - 1]
     facts = [

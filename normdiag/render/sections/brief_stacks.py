@@ -23,6 +23,8 @@ _MARKS = 12
 def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     """Yield the number of norms and adds, and the first stacks."""
     architecture = report.architecture
+    if not (architecture.stacks or architecture.norms):
+        return
     norms = format_count(len(architecture.norms), "norm")
     adds = format_count(len(architecture.residual_adds), "residual add")
     yield Heading(title="Stacks", detail=f"{norms}, {adds}")
@@ -41,8 +43,8 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
 
 def _describe_stack(report: Report, stack: Stack) -> Iterator[str]:
     """Formula and layers; last add over first, drawn; that at initialisation; the law."""
-    drawing, layers = shorten_text(stack.drawing), format_count(stack.layers, "layer")
-    yield f"{stack.placement}  {drawing}, {layers}"
+    yield f"{stack.placement}  {shorten_text(stack.drawing)}"
+    yield format_count(stack.layers, "layer")
     growth = report.measurements.growth.get(stack.id)
     if growth is None or not math.isfinite(growth.total):
         return

@@ -14,7 +14,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     subject = report.subject
     inputs = MODES.get(subject.mode) or describe_inputs(subject)
     facts = (
-        Fact(label="model", lines=(describe_model(subject),)),
-        Fact(label="inputs", lines=tuple(inputs.split("; "))),
+        Fact(label="model", lines=tuple(describe_model(subject).split(", ")), most_lines=1),
+        Fact(label="inputs", lines=tuple(inputs.split("; ")), most_lines=1),
     )
     yield FactList(facts=facts, has_clauses=True)

@@ -20,12 +20,12 @@ from normdiag.render.elements import (
 )
 from normdiag.render.escape import escape_in_full, escape_text
 from normdiag.render.glyphs import draw_sparkline
+from normdiag.render.text.clauses import make_clauses, share_lines
 from normdiag.render.text.heat_maps import draw_heat_map
 from normdiag.render.text.layout import (
     INDENT,
     SEVERITY_STYLES,
     STYLES,
-    make_clauses,
     make_facts,
     make_paragraph,
 )
@@ -35,7 +35,10 @@ from normdiag.render.text.tables import draw_table
 
 def draw_page(page: Page, console: Console) -> None:
     """Write the elements in order, then in brief each of several targets that has more to say."""
-    parts = [*_draw_elements(page.elements, console.width)]
+    elements = page.elements
+    if page.most_lines is not None:
+        elements = tuple(share_lines(elements, console.width, page.most_lines))
+    parts = [*_draw_elements(elements, console.width)]
     for entry in (each for each in page.entries if not each.is_settled):
         heading = Heading(title=entry.title, detail=entry.outcome)
         parts.extend(_draw_elements((heading, *entry.brief), console.width))

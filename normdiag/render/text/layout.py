@@ -10,14 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from normdiag.findings import Severity
-from normdiag.render.elements import Fact, Style
-from normdiag.render.escape import escape_in_full, escape_text
+from normdiag.render.elements import Style
 
 INDENT = 2
 GAP = 2
@@ -52,40 +51,6 @@ def make_facts(rows: Iterable[tuple[str, Text]], indent: int = INDENT) -> Render
     for label, value in rows:
         grid.add_row(Text(label, STYLES["quiet"]), value)
     return Padding(grid, (0, 0, 0, indent), expand=False)
-
-
-def make_clauses(facts: Sequence[Fact], width: int) -> RenderableType:
-    """Return each label and as many of its clauses as fit into its lines, whole ones."""
-    longest = max((len(escape_text(fact.label)) for fact in facts), default=0) + GAP
-    lines = []
-    for fact in facts:
-        label = escape_text(fact.label)
-        clauses = list(map(escape_in_full, fact.lines))
-        for line in fit_clauses(clauses, width - INDENT - longest, fact.most_lines):
-            colour = SEVERITY_STYLES[fact.severity] if fact.severity else STYLES["quiet"]
-            words = ((label.ljust(longest), colour), (line, STYLES[fact.style]))
-            text = Text.assemble(*words, no_wrap=True, overflow="ellipsis")
-            lines.append(Padding(text, (0, 0, 0, INDENT), expand=False))
-            label = ""
-    return Group(*lines)
-
-
-def fit_clauses(clauses: Sequence[str], width: int, most_lines: int = 1) -> list[str]:
-    """Distribute clauses over lines, up to the first that has no room; the very first has.
-
-    >>> fit_clauses(["kappa 12.0", "at layer 7", "of 8"], 24)
-    ['kappa 12.0; at layer 7']
-    """
-    lines = list(clauses[:1])
-    for clause in clauses[1:]:
-        if len(f"{lines[-1]}; {clause}") <= width:
-            lines[-1] += f"; {clause}"
-        elif len(lines) < most_lines:
-            lines[-1] += ";"
-            lines.append(clause)
-        else:
-            break
-    return lines
 
 
 def make_grid(
