@@ -36,7 +36,6 @@ BROKEN_PIPE = 128 + 13
 app = typer.Typer(
     cls=CommandGroup,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )

@@ -42,7 +42,7 @@ def check(
 
     require_writable(output)
     _refuse_options_for_reports(targets, observation)
-    checker = _build_checker(context, targets, observation, judging, gating, output.verbose)
+    checker = _build_checker(context, targets, observation, judging, gating, output)
     checked = (
         checker.check_target(targets[0]) if len(targets) == 1 else checker.check_targets(targets)
     )
@@ -59,7 +59,7 @@ def _build_checker(
     observation: OptionValues,
     judging: OptionValues,
     gating: OptionValues,
-    verbose: bool,
+    output: Output,
 ) -> TargetChecker:
     """Read settings and baselines; options of a run only where a target is run."""
     from normdiag.cli.command_classes import command_line
@@ -69,7 +69,7 @@ def _build_checker(
     from normdiag.gate_options import CheckOptions
 
     settings = load_settings()
-    rules = build_judging(judging, settings, verbose=verbose)
+    rules = build_judging(judging, settings, verbose=output.verbose)
     gate_options = build_group(CheckOptions, gating, settings, fail_on="error")
     options = None
     if not all(map(_is_report, targets)):
@@ -80,7 +80,8 @@ def _build_checker(
         judging=rules,
         gate=build_gate(gate_options, rules.ignore, settings.ignore_reasons),
         baselines=load_baselines(gate_options.baseline, rules),
-        verbose=verbose,
+        verbose=output.verbose,
+        quiet=output.quiet,
     )
 
 

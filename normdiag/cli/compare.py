@@ -50,7 +50,9 @@ def compare(
         context, {**observation, **judging}, verbose=output.verbose, measure=ONE_PASS_MEASURES
     )
     second_options = replace_for_second_target(options, second)
-    comparison = run_comparison((a, b), options, second_options, verbose=output.verbose)
+    comparison = run_comparison(
+        (a, b), options, second_options, verbose=output.verbose, quiet=output.quiet
+    )
     deliver_comparison(comparison, output)
     exit_on_comparison(comparison, build_gate_options(gating))
 

@@ -33,6 +33,6 @@ def inspect(
 
     require_writable(output)
     options = merge_options(context, {**observation, **judging}, verbose=output.verbose)
-    report = run_pipeline(Work.INSPECT, target, options, verbose=output.verbose)
+    report = run_pipeline(Work.INSPECT, target, options, verbose=output.verbose, quiet=output.quiet)
     deliver_report(report, output)
     exit_on_findings(report, build_gate_options(gating))

@@ -102,6 +102,15 @@ class Output(OptionGroup):
     all_rows: Annotated[
         bool, Option(flag="--all", help="Show all sections, and all rows of long tables.")
     ] = False
+    color: Annotated[bool, Option(help="Write colours even where stdout is no terminal.")] = False
+    no_color: Annotated[bool, Option(help="Write no colours.")] = False
+    quiet: Annotated[
+        bool,
+        Option(
+            short_flag="-q",
+            help="Write nothing to stdout and only errors to stderr: files and the exit code.",
+        ),
+    ] = False
     verbose: Annotated[
         bool,
         Option(

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from normdiag.cli.messages import write_message
 from normdiag.cli.options import Output
-from normdiag.cli.report_console import open_report_console
+from normdiag.cli.report_console import open_report_console, write_paged
 from normdiag.errors import UsageError
 from normdiag.number_text import format_count
 from normdiag.render.escape import escape_text
@@ -31,6 +31,8 @@ FILE_WIDTH = 80
 
 def require_writable(output: Output) -> None:
     """Refuse an output file that cannot be written, before a model is loaded."""
+    if output.color and output.no_color:
+        raise UsageError("--color and --no-color contradict each other", "give one of them")
     for path in _output_files(output):
         if path.is_dir():
             raise UsageError(f"cannot write {str(path)!r}: it is a directory", "give a file name")
@@ -113,17 +115,24 @@ def _rule_pages() -> dict[str, RulePage]:
 
 
 def _write_report(output: Output, render: Callable[[Console], None]) -> None:
+    has_color = output.color if output.color or output.no_color else None
     if output.output is None:
-        render(open_report_console())
+        if not output.quiet:
+            console = open_report_console(has_color=has_color)
+            if output.format == "text":
+                write_paged(render, console)
+            else:
+                render(console)
         return
     buffer = io.StringIO()
-    render(Console(file=buffer, width=FILE_WIDTH))
+    render(Console(file=buffer, width=FILE_WIDTH, force_terminal=output.color or None))
     atomic.write_atomically(output.output, buffer.getvalue())
 
 
 def _write_summary(what: str, output: Output) -> None:
     files = (f"{escape_text(str(path))} written" for path in _output_files(output))
-    if parts := [*filter(None, [what]), *files]:
+    parts = [*filter(None, [what]), *files]
+    if parts and not output.quiet:
         write_message("; ".join(parts))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from enum import StrEnum
 
 from normdiag.cli.library_output import redirect_library_output
@@ -24,9 +24,11 @@ class Work(StrEnum):
     TRACE = "trace"
 
 
-def run_pipeline(work: Work, target: str, options: Options, *, verbose: bool) -> Report:
+def run_pipeline(
+    work: Work, target: str, options: Options, *, verbose: bool, quiet: bool = False
+) -> Report:
     """Run the pipeline on `target`; whatever is printed meanwhile goes to stderr."""
-    with _prepare_run(verbose=verbose) as progress:
+    with _prepare_run(verbose=verbose, quiet=quiet) as progress:
         from normdiag import pipeline
 
         run = pipeline.trace if work is Work.TRACE else pipeline.inspect
@@ -34,22 +36,22 @@ def run_pipeline(work: Work, target: str, options: Options, *, verbose: bool) ->
 
 
 def run_comparison(
-    pair: tuple[str, str], options: Options, second: Options, *, verbose: bool
+    pair: tuple[str, str], options: Options, second: Options, *, verbose: bool, quiet: bool = False
 ) -> Comparison:
     """Compare two targets in the same way; `second` are the options of the second."""
-    with _prepare_run(verbose=verbose) as progress:
+    with _prepare_run(verbose=verbose, quiet=quiet) as progress:
         from normdiag import pipeline
 
         return pipeline.compare(*pair, options=options, second=second, progress=progress)
 
 
 @contextmanager
-def _prepare_run(*, verbose: bool) -> Iterator[Progress]:
+def _prepare_run(*, verbose: bool, quiet: bool) -> Iterator[Progress]:
     trim_malloc()
     with (
         redirect_library_output(verbose=verbose),
         _require_libraries(),
-        show_progress() as bar,
+        nullcontext() if quiet else show_progress() as bar,
         report_timings(bar or NoProgress(), verbose=verbose) as progress,
     ):
         yield progress

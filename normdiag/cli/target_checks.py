@@ -35,6 +35,7 @@ class TargetChecker:
     gate: Gate
     baselines: Baselines
     verbose: bool
+    quiet: bool
 
     def check_target(self, target: str) -> Report | Series:
         """Return the report of `target` with its verdict; of a file of several reports, all."""
@@ -43,7 +44,9 @@ class TargetChecker:
             from normdiag.cli.run_pipeline import Work, run_pipeline
 
             options = self.options or Options()
-            report = run_pipeline(Work.INSPECT, target, options, verbose=self.verbose)
+            report = run_pipeline(
+                Work.INSPECT, target, options, verbose=self.verbose, quiet=self.quiet
+            )
             return self._add_verdict(report, target)
         saved = load_reports(target)
         if isinstance(saved, Report):

@@ -45,6 +45,6 @@ def trace(
     options = merge_options(
         context, {**observation, **judging}, verbose=output.verbose, measure=ONE_PASS_MEASURES
     )
-    report = run_pipeline(Work.TRACE, target, options, verbose=output.verbose)
+    report = run_pipeline(Work.TRACE, target, options, verbose=output.verbose, quiet=output.quiet)
     deliver_report(report, output, site or ())
     exit_on_findings(report, build_gate_options(gating))
