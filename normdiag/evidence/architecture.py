@@ -34,7 +34,7 @@ NormRole = Literal[
     "unattached",
 ]
 ScaleKind = Literal["none", "constant", "learned"]
-StreamReader = Literal["norm", "head", "stack", "caller"]
+StreamReader = Literal["norm", "head", "stack", "residual-add", "caller"]
 """The reader of a stream's last value: a norm, a weight contraction outside every stack, another
 stack, or the caller."""
 

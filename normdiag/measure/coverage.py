@@ -11,9 +11,10 @@ from normdiag.evidence.coverage import Coverage, SkippedMeasurement, Unexplained
 from normdiag.graph import Node
 from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.measure.unused_modules import find_unused_modules
-from normdiag.structure.dataflow import trace_dependency
+from normdiag.structure.dataflow import step_back, trace_dependency
 from normdiag.structure.stack_structure import StackStructure
 from normdiag.structure.stream_chains import stream_width
+from normdiag.structure.stream_joins import modulation_operands
 
 _MAX_LISTED = 50
 
@@ -61,11 +62,13 @@ def _additions_on_trunk(forward: ForwardStructure) -> list[Node]:
         low, high = spans.get(stack.chain.width, (stack.adds[0].add.index, 0))
         spans[stack.chain.width] = (low, max(high, stack.adds[-1].add.index))
     known = {n for s in stacks for n in _conditions(s)}
+    ends = [(s, {n.output or n.node for n in s.final_norms}) for s in stacks]
     additions = []
     for node in forward.reader.plain_additions:
         low, high = spans.get(node.shape[-1], (0, 0))
         is_between = low < node.index < high and node not in on_branches
         is_explained = node in known or node.form is not None  # a part of a norm
+        is_explained = is_explained or any(_modulates_end(node, *end) for end in ends)
         if (
             is_between
             and not is_explained
@@ -82,6 +85,18 @@ def _conditions(stack: StackStructure) -> Iterator[Node]:
         for node in link.joins:
             if not all(trace_dependency(p, start)[0] for p in node.parents if p.is_data):
                 yield node
+
+
+def _modulates_end(node: Node, stack: StackStructure, norms: set[Node]) -> bool:
+    """Whether a sum shifts the result of a final norm, scaled or not, by a condition."""
+    start = stack.chain.links[0].source
+    shifted = [p for p in node.parents if p.is_data and trace_dependency(p, start)[0]]
+    while len(shifted) == 1 and shifted[0] not in norms:
+        value = shifted[0]
+        step = step_back(value)
+        pair = [] if step is not None else modulation_operands(value)
+        shifted = [step[0]] if step else [p for p in pair if trace_dependency(p, start)[0]]
+    return len(shifted) == 1
 
 
 def _depends_on_stream(node: Node, stack: StackStructure) -> bool:

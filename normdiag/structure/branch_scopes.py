@@ -79,7 +79,7 @@ class PlaceFinder:
             if name:
                 places = [*places, *((path, None) for path in paths_between(frame.path, name))]
             shared = places if shared is None else _shared_start(shared, places)
-        if shared is None or own[: len(shared)] == shared:
+        if shared is None or (own[: len(shared)] == shared and shared[-1][1] is not None):
             shared = own
         return BranchPlaces(tuple(shared), frozenset(name for _, name in weights))
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import combinations, groupby
 
 from normdiag.graph import Frame, Node
 from normdiag.structure.branch_scopes import BranchPlaces
 from normdiag.structure.module_tree import parent_path, paths_between
 from normdiag.structure.residual_adds import DetectedAdd
+
+Row = tuple[str | None, list[DetectedAdd]]
+"""A list of modules, and the adds of one chain that it makes."""
 
 
 def group_by_module_list(
@@ -42,6 +46,25 @@ def group_by_module_list(
             row = parent_path(frames[0].path) if frames else None
         rows.setdefault(row, []).append(add)
     return rows
+
+
+def join_alternating_lists(
+    adds: Sequence[DetectedAdd], rows: Mapping[str | None, list[DetectedAdd]]
+) -> list[Row]:
+    """Join lists whose modules run in turn along the chain: together they make its layers."""
+    row_of = {add: row for row, members in rows.items() for add in members}
+    visits = [row for row, _ in groupby(row_of[add] for add in adds)]
+    joined = list(rows.items())
+    for a, b in combinations([row for row in rows if row is not None], 2):
+        turns = [row for row, _ in groupby(v for v in visits if v in (a, b))]
+        holders = [next(r for r in joined if rows[row][0] in r[1]) for row in (a, b)]
+        if len(turns) < 4 or holders[0] is holders[1]:
+            continue
+        members = {add for _, part in holders for add in part}
+        at = joined.index(holders[0])
+        joined[at] = (holders[0][0], [add for add in adds if add in members])
+        joined.remove(holders[1])
+    return joined
 
 
 def _branch_list(add: DetectedAdd, branch: BranchPlaces) -> str | None:

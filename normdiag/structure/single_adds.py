@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from normdiag.evidence.architecture import AddPlace
+from normdiag.graph import Node
 from normdiag.structure.dataflow import trace_dependency
 from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.stack_structure import AddStructure, StackStructure, build_add_structure
@@ -34,6 +35,8 @@ class SingleAddStructure:
     place: AddPlace
     layer: int | None
     """The last layer before it."""
+    region: set[Node]
+    """The nodes on its branch."""
 
 
 def attach_single_adds(
@@ -65,7 +68,11 @@ def attach_single_adds(
             place = "behind"
         stack.single_adds.append(
             SingleAddStructure(
-                build_add_structure(add, 0, finder), each.path, place, max(before, default=None)
+                build_add_structure(add, 0, finder),
+                each.path,
+                place,
+                max(before, default=None),
+                finder.regions[add],
             )
         )
     return rest

@@ -10,20 +10,18 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import pairwise
+from math import prod
 
 from normdiag.structure.branch_scopes import PlaceFinder
 from normdiag.structure.enclosing_adds import drop_inner_adds_by_line
 from normdiag.structure.final_norms import find_norms_between_layers, has_norms_behind_layers
 from normdiag.structure.layer_assignment import LayerAssignment
-from normdiag.structure.module_lists import group_by_module_list
+from normdiag.structure.module_lists import Row, group_by_module_list, join_alternating_lists
 from normdiag.structure.repeated_layers import assign_layers
 from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.single_adds import LoneAdd
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 from normdiag.structure.token_mixing import branch_mixes_tokens
-
-Row = tuple[str | None, list[DetectedAdd]]
-"""A list of modules, and the adds of one chain that it makes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +51,11 @@ class ChainSplitter:
         """Return the stacks of one chain; its adds outside of layers are kept."""
         adds = drop_inner_adds_by_line(chain.adds, self._finder.enclosing_add)
         by_list = group_by_module_list(adds, self._finder.regions, self._places)
-        rows = self._join_rows(list(by_list.items()))
+        rows = self._join_rows(join_alternating_lists(adds, by_list))
         parts: list[StackPart] = []
         for row, members in rows:
+            if len(adds) == 1 and self._finder.enclosing_add[adds[0]] is not None:
+                continue  # an operand inside another add's branch
             is_lone = len(members) == 1 and len(rows) > 1
             if is_lone or (row is None and (len(rows) > 1 or len(members) == 1)):
                 self._keep_lone_adds(members, number)
@@ -117,6 +117,8 @@ class ChainSplitter:
         link = self._finder.trace_link(adds[0].skip)
         if link.source is not last.node or link.is_altered:
             return False
+        if prod(last.node.shape) != prod(adds[0].node.shape):
+            return False  # tokens were left out on the way
         before = assign_layers(row[1], self._places, self._mixing)[0]
         after = assign_layers(adds, self._places, self._mixing)[0]
         if any(before.find_layer(n.node) is None for n in link.norms):

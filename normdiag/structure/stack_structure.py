@@ -26,6 +26,7 @@ from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.raw_readers import find_raw_readers
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
+from normdiag.structure.stream_joins import find_modulated
 from normdiag.structure.stream_lanes import StreamLanes, find_lanes
 
 if TYPE_CHECKING:
@@ -204,6 +205,8 @@ def _trace_branch_end(branch: Node, root: Node, finder: StreamFinder) -> _Branch
             end.node, factor = step
             if factor is not None:
                 end.factors.append(factor)
+        elif (modulated := find_modulated(node, root)) is not None:
+            end.node = modulated
         elif (
             node.op == "sub"
             and len(node.parents) == 2

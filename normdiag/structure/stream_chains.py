@@ -26,28 +26,13 @@ from normdiag.structure.mixed_operands import find_mixed_operands
 from normdiag.structure.projected_skips import ACTIVATIONS
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 from normdiag.structure.score_nodes import find_score_nodes
-from normdiag.structure.stream_joins import find_norm_readers, is_modulated, modulation_operands
-
-
-@dataclass(frozen=True, slots=True)
-class StreamLink:
-    """Norms and scales between a skip operand and the add that it comes from."""
-
-    source: Node
-    """The result of an add, or the start of the stream."""
-    norms: tuple[DetectedNorm, ...]
-    """Norms passed, last first."""
-    factors: tuple[ScaleFactor, ...]
-    passed_adds: tuple[DetectedAdd, ...] = ()
-    """Adds passed that belong to no stack of this chain, last first."""
-    joins: tuple[Node, ...] = ()
-    """What else was passed, last first: sums and products of the stream with other data, such as a
-    condition, and tokens cut off or joined again."""
-
-    @property
-    def is_altered(self) -> bool:
-        """Whether an activation was added on the way, or tokens were cut off and joined again."""
-        return any(all(p.is_data for p in join.parents) for join in self.joins)
+from normdiag.structure.stream_joins import (
+    find_merged_values,
+    find_norm_readers,
+    is_modulated,
+    modulation_operands,
+)
+from normdiag.structure.stream_links import StreamLink
 
 
 @dataclass(slots=True)
@@ -153,8 +138,24 @@ class StreamFinder:
         return any(reader not in region for reader in self._norm_readers.get(norm, ()))
 
     def _trace_skip(self, add: DetectedAdd) -> StreamLink:
-        """Trace back the skip of an add; behind a projection the stream begins anew."""
-        return StreamLink(add.skip, (), ()) if add.is_projected else self.trace_link(add.skip)
+        """Trace back the skip of an add; behind a projection the stream begins anew.
+
+        One of the stream and an earlier value of it together is passed.
+        """
+        if add.is_projected:
+            return StreamLink(add.skip, (), ())
+        link = self.trace_link(add.skip)
+        merged = find_merged_values(link.source)
+        latest = None if merged is None else self._latest_value(merged.parents)
+        if merged is None or latest is None:
+            return link
+        before = self.trace_link(latest)
+        return StreamLink(
+            before.source,
+            link.norms + before.norms,
+            link.factors + before.factors,
+            joins=(*link.joins, merged, *before.joins),
+        )
 
     def trace_link(self, node: Node) -> StreamLink:
         """Trace back through copies, scales and norms to an add or to the start of the stream."""
@@ -172,7 +173,7 @@ class StreamFinder:
                 continue
             step = step_back(node) or step_past_gate(node)
             if step is None:
-                joined = self._join_operand(node) or self._joined_tokens(node)
+                joined = self._join_operand(node) or self._latest_value(joined_tokens(node))
                 if joined is None:
                     break
                 joins.append(node)
@@ -203,12 +204,12 @@ class StreamFinder:
         """A value of a stream and those before it, back to its start."""
         yield value
         while value in self.by_node:
-            value = self.trace_link(self.by_node[value].skip).source
+            value = self._trace_skip(self.by_node[value]).source
             yield value
 
-    def _joined_tokens(self, node: Node) -> Node | None:
-        """The latest of the values of one stream whose tokens are concatenated."""
-        sources = {p: self.trace_link(p).source for p in joined_tokens(node)}
+    def _latest_value(self, values: Iterable[Node]) -> Node | None:
+        """The latest of the values of one stream that are concatenated."""
+        sources = {p: self.trace_link(p).source for p in values}
         latest = max(sources, key=lambda p: sources[p].index, default=None)
         if latest is None:
             return None

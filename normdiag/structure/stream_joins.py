@@ -1,12 +1,13 @@
-"""Products of a stream with other data on its way, and what reads the norms on it."""
+"""What a stream meets on its way: products with other data, its own earlier values, readers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from normdiag.graph import Node
-from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.dataflow import trace_dependency
+from normdiag.structure.algebraic_forms import DetectedNorm, NormForm
+from normdiag.structure.aten_operations import MATRIX_PRODUCTS
+from normdiag.structure.dataflow import trace_dependency, trace_origin
 
 
 def modulation_operands(node: Node) -> tuple[Node, ...]:
@@ -15,6 +16,31 @@ def modulation_operands(node: Node) -> tuple[Node, ...]:
         return ()
     is_spread = all(p.is_data and p.shape[-1:] == node.shape[-1:] for p in node.parents)
     return node.parents if is_spread and len(node.parents) == 2 else ()
+
+
+def find_merged_values(node: Node) -> Node | None:
+    """Find the concatenation of values that weights project back to their one width.
+
+    A U-Net of transformer layers brings an earlier value of the stream back like this, some with a
+    norm ahead of the weights.
+    """
+    data = [p for p in node.parents if p.is_data]
+    if node.op not in MATRIX_PRODUCTS or node.form is not None or len(data) != 1:
+        return None
+    joined = trace_origin(data[0]).node
+    if isinstance(joined.form, NormForm):
+        joined = trace_origin(joined.form.norm.source).node
+    if joined.op != "cat" or joined.shape[-1] == node.shape[-1]:
+        return None
+    are_alike = all(p.is_data and p.shape[-1:] == node.shape[-1:] for p in joined.parents)
+    return joined if are_alike else None
+
+
+def find_modulated(node: Node, root: Node) -> Node | None:
+    """The factor computed from `root` where a condition, which is not, multiplies it."""
+    operands = modulation_operands(node)
+    derived = [o for o in operands if trace_dependency(o, root)[0]]
+    return derived[0] if len(derived) == 1 else None
 
 
 def is_modulated(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm
+from normdiag.structure.continued_sums import part_continued_sums
 from normdiag.structure.gated_sums import find_gated_sums
 from normdiag.structure.norm_detector import NormDetector
 from normdiag.structure.residual_adds import DetectedAdd, ResidualAddDetector
@@ -45,6 +46,7 @@ class StructureReader:
     def build_stacks(self, graph: Graph) -> list[StackStructure]:
         """Build the stacks of the finished forward, in its order."""
         self._norms.complete_norms(graph)
+        part_continued_sums(self.detected_adds)
         finder = StreamFinder(
             graph, self.detected_adds, self.detected_norms, self._adds.mixed_lanes
         )

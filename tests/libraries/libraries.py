@@ -25,7 +25,7 @@ def missing_because(library: str) -> str | None:
     """Why the models of this library cannot be built here; None where they can."""
     module = LIBRARIES[library]
     if find_spec(module.partition(".")[0]) is None:
-        return f"{library} is not installed: docs/contributing.md says how"
+        return f"{library} is not installed: .ci/run shows how"
     declare_missing_operators()  # for transformers too, which normdiag imports
     try:
         import_module(module)

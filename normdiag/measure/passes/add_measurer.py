@@ -59,7 +59,6 @@ class AddMeasurer:
         """x and u of y = x + u; None where an earlier branch of the sum is no longer at hand."""
         skip, branch = args[add.skip_index], args[1 - add.skip_index]
         if add.continued_add is not None:
-            self.records.adds.pop(add.continued_add, None)
             if self._latest is None or self._latest[0] is not add.continued_add:
                 return None
             _, skip, earlier = self._latest

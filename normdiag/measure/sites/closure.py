@@ -16,7 +16,7 @@ from normdiag.measure.passes.records import AddRecord
 from normdiag.measure.sites.replay import apply_norm, relative_error
 from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.stack_structure import StackStructure
-from normdiag.structure.stream_chains import StreamLink
+from normdiag.structure.stream_links import StreamLink
 
 
 def measure_closure(

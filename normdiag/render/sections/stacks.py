@@ -23,6 +23,7 @@ _READERS: dict[StreamReader, str] = {
     "norm": "a norm",
     "head": "a linear layer",
     "stack": "another stack",
+    "residual-add": "the branch of an add around it",
     "caller": "the caller (model output)",
 }
 

@@ -25,6 +25,11 @@ REPEATED_ROLES = ("branch-input", "branch-output", "stream", "skip", "qk")
 """Roles that every layer repeats. Embedding, final and inner norms may differ by design."""
 
 
+def is_repeated(norm: Norm) -> bool:
+    """Whether the layers of a stack repeat a norm; an add outside of them has norms of its own."""
+    return norm.role in REPEATED_ROLES and norm.layer is not None
+
+
 class EpsilonMismatch(Rule):
     """A norm's epsilon differs from that of the same norm in the other layers.
 
@@ -89,7 +94,7 @@ class EpsilonMismatch(Rule):
         """One finding per stack, role, kind of norm and form of epsilon."""
         groups: dict[tuple[str | None, str, str, str], list[Norm]] = defaultdict(list)
         for norm in evidence.architecture.norms:
-            if norm.role in REPEATED_ROLES and norm.eps is not None:
+            if is_repeated(norm) and norm.eps is not None:
                 groups[norm.stack, norm.role, norm.kind, norm.eps_form].append(norm)
         for norms in groups.values():
             ((usual, most),) = Counter(norm.eps or 0.0 for norm in norms).most_common(1)

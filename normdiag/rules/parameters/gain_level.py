@@ -9,7 +9,7 @@ from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import Finding
 from normdiag.number_text import format_number, format_setting
-from normdiag.rules.parameters.epsilon_mismatch import REPEATED_ROLES
+from normdiag.rules.parameters.epsilon_mismatch import is_repeated
 from normdiag.rules.rule import Rule
 from normdiag.rules.site import (
     RatedSite,
@@ -128,7 +128,7 @@ def _group_levels(norms: Sequence[Norm]) -> Iterator[tuple[Level, ...]]:
     ordinals: Counter[tuple[str | None, int | None, str]] = Counter()
     groups: dict[tuple[str | None, str, int], list[Level]] = defaultdict(list)
     for norm in norms:
-        if norm.role not in REPEATED_ROLES or norm.gain is None:
+        if not is_repeated(norm) or norm.gain is None:
             continue
         place = (norm.stack, norm.layer, norm.role)
         if norm.gain.median_abs and not norm.gain.nonfinite:

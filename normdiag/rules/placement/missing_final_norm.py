@@ -105,7 +105,7 @@ def _is_unnormalised(evidence: Evidence, stack: Stack, last: ResidualAdd) -> boo
         and last.stream_norm is None
         and stack.final_norm is None
         and stack.norm_kind in ("layernorm", "rmsnorm")
-        and stack.read_by not in ("norm", "stack")
+        and stack.read_by not in ("norm", "stack", "residual-add")
         and not _has_later_norm(evidence, stack)
     )
 

@@ -49,3 +49,11 @@ def test_roles_are_compared_each_for_itself() -> None:
     heads = tuple(replace(n, id=f"{n.id}.q", role="qk", eps=1e-6) for n in made)
     both = replace(seen, architecture=replace(seen.architecture, norms=(*made, *heads)))
     assert run_rule(both, "ND205") == ()
+
+
+def test_a_norm_outside_the_layers_may_differ() -> None:
+    seen = epsilons({})
+    first, *rest = seen.architecture.norms
+    outside = replace(first, layer=None, eps=1e-6)
+    beside = replace(seen, architecture=replace(seen.architecture, norms=(outside, *rest)))
+    assert run_rule(beside, "ND205") == ()

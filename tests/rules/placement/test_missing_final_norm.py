@@ -56,8 +56,8 @@ def test_placements_that_need_none_are_silent(placement: str) -> None:
     assert run_rule(bare(placement), "ND102") == ()
 
 
-@pytest.mark.parametrize("read_by", ["norm", "stack"])
-def test_streams_that_go_into_a_norm_or_another_stack_are_silent(read_by: str) -> None:
+@pytest.mark.parametrize("read_by", ["norm", "stack", "residual-add"])
+def test_streams_that_go_into_a_norm_a_stack_or_a_branch_are_silent(read_by: str) -> None:
     assert run_rule(bare(read_by=read_by), "ND102") == ()
 
 
