@@ -132,6 +132,16 @@ class Multiplier:
 
 
 @record
+class StreamWeights:
+    """One weight per stream: of the sum of streams that a branch reads, or of its output."""
+
+    kind: Literal["constant", "learned", "data"]
+    """"data": computed from the inputs, for every token."""
+    values: tuple[float, ...] | None = None
+    """In the order of the streams; null for "data", and where a value is not known."""
+
+
+@record
 class ResidualAdd:
     """One write-back to a stream: y = alpha x + beta (u_1 + .. + u_branches)."""
 
@@ -163,6 +173,12 @@ class ResidualAdd:
     """Whether the skip is multiplied by a gate computed from data, g x."""
     raw_readers: tuple[str, ...] = ()
     """Modules on a branch with input norms whose weights read x itself, past these norms."""
+    read_weights: StreamWeights | None = None
+    """Of the streams in the sum that the branch reads; null with one stream, or where it reads no
+    sum or several."""
+    write_weights: StreamWeights | None = None
+    """Of the branch's output in each stream, times the scalars on the branch; null with one
+    stream."""
 
 
 @record

@@ -20,6 +20,7 @@ from normdiag.evidence.architecture import (
     SingleAdd,
     Stack,
     StreamBreak,
+    StreamWeights,
 )
 from normdiag.evidence.epsilon_forms import EpsForm
 from normdiag.graph import Graph, Node
@@ -35,6 +36,7 @@ from normdiag.structure.stack_structure import StackStructure
 from normdiag.structure.stream_breaks import find_stream_breaks
 from normdiag.structure.stream_doublings import find_doublings
 from normdiag.structure.stream_readers import StreamReaders
+from normdiag.structure.stream_weights import LaneWeights
 
 _EPS_FORMS: dict[EpsPlace, EpsForm] = {
     "inside": "in-root",
@@ -58,6 +60,9 @@ class LearnedValueReader(Protocol):
 
     def scale_summary(self, factors: tuple[ScaleFactor, ...]) -> Scale:
         """Summarise the product of scale factors."""
+
+    def stream_weights(self, weights: LaneWeights | None) -> StreamWeights | None:
+        """Multiply the weights of several streams; None for None."""
 
     def multiplier_values(self, nodes: tuple[Node, ...]) -> tuple[Multiplier, ...]:
         """Name and size of stored tensors, those of unknown value left out."""
@@ -206,6 +211,8 @@ def _describe_adds(
                 dtype=facts.add.node.dtype,
                 is_projected=facts.add.is_projected,
                 is_gated=facts.add.is_gated,
+                read_weights=learned.stream_weights(facts.read_weights),
+                write_weights=learned.stream_weights(facts.write_weights),
                 raw_readers=tuple(dict.fromkeys(n.frame.path for n in facts.raw_readers)),
                 multipliers=learned.multiplier_values(
                     find_multipliers(stack.regions[facts.add], id_of_norm, stack.chain.width)

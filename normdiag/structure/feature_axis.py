@@ -10,6 +10,7 @@ from normdiag.structure.aten_operations import CONVOLUTIONS
 from normdiag.structure.dataflow import step_back
 from normdiag.structure.feature_place import FeaturePlace, axis_place, find_axis, follow_place
 from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.stream_lanes import features_of_product, is_outer_product
 
 
 def stream_axis(add: DetectedAdd) -> int:
@@ -61,7 +62,11 @@ def feature_axis(branch: Node) -> int:
             break
         path.append(node)
         node = step[0]
-    axis = _follow_views(node, path, axis_place(node.shape, _written_axis(node)))
+    if is_outer_product(node):
+        place: FeaturePlace | None = features_of_product(node)
+    else:
+        place = axis_place(node.shape, _written_axis(node))
+    axis = _follow_views(node, path, place)
     return -1 if axis is None else axis
 
 

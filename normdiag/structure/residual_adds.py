@@ -6,12 +6,11 @@ They are detected when the addition runs, since ancestors precede it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 from typing import Any
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import scalar_value
-from normdiag.structure.aten_operations import MATRIX_PRODUCTS, is_score_product, part_axis
+from normdiag.structure.aten_operations import part_axis
 from normdiag.structure.dataflow import (
     ScaleFactor,
     TracedOrigin,
@@ -22,6 +21,7 @@ from normdiag.structure.dataflow import (
 )
 from normdiag.structure.gated_residuals import find_gated_skip
 from normdiag.structure.projected_skips import find_projected_root
+from normdiag.structure.stream_lanes import find_mixed_lanes
 
 ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
@@ -118,6 +118,10 @@ class ResidualAddDetector:
         if node.op == "sub" and (i == 1 or step_back(node) is not None):
             return None  # u - x subtracts the stream; x minus a filter of x adds nothing
         start = trace_origin(skip)
+        mixed = find_mixed_lanes(node, start.node, branch)
+        if mixed is not None:
+            self.mixed_lanes[mixed.product] = mixed.lanes
+            return DetectedAdd(node, node.args[i], [branch], i, mixed.lanes, is_mixed=True)
         is_derived, is_contracted = trace_dependency(branch, start.node)
         if not is_derived and (biased := step_past_bias(start.node)) is not None:
             start = trace_origin(biased)
@@ -139,7 +143,6 @@ class ResidualAddDetector:
             or self._match_gated_skip(node, skip, branch, i)
             or self._match_continuation(node, start, branch, i)
             or self._match_delayed_branch(node, skip, branch, i)
-            or self._match_mixed_lanes(node, start.node, branch, i)
             or _match_part(node, skip, start.node, branch, i)
         )
 
@@ -168,22 +171,6 @@ class ResidualAddDetector:
             if (inner := self._by_node.get(trace_origin(difference).node)) is not None:
                 inner.is_continued = inner.is_continued or inner.node.op == "sub"
         return DetectedAdd(node, x, [branch], i, root, is_gated=True)
-
-    def _match_mixed_lanes(
-        self, node: Node, mixed: Node, branch: Node, i: int
-    ) -> DetectedAdd | None:
-        """Match lanes of a stream that a small matrix mixes before the branch is added to each."""
-        if not (is_score_product(mixed) or _mixes_lanes(mixed, node)):
-            return None
-        for lanes in mixed.parents:
-            if not lanes.is_data:
-                continue
-            at = trace_origin(lanes).node
-            same_size = prod(lanes.shape) == prod(node.shape)
-            if len(node.shape) > 3 and same_size and trace_dependency(branch, at)[1]:
-                self.mixed_lanes[mixed] = at
-                return DetectedAdd(node, node.args[i], [branch], i, at, is_mixed=True)
-        return None
 
     def _match_continuation(
         self, node: Node, start: TracedOrigin, branch: Node, i: int
@@ -218,14 +205,6 @@ class ResidualAddDetector:
             if trace_dependency(branch, value)[1]:
                 return DetectedAdd(node, skip, [branch], i, value, _branch_sign(node, i))
         return None
-
-
-def _mixes_lanes(product: Node, node: Node) -> bool:
-    """Whether it is a product with a learned square matrix as small as an axis of streams."""
-    if product.op not in MATRIX_PRODUCTS or product.form is not None:
-        return False
-    matrices = [p.shape[-2:] for p in product.parents if not p.is_data and len(p.shape) > 1]
-    return any(a == b < node.shape[-1] and a in node.shape[:-1] for a, b in matrices)
 
 
 def _match_part(node: Node, skip: Node, start: Node, branch: Node, i: int) -> DetectedAdd | None:

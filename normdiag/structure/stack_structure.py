@@ -28,6 +28,7 @@ from normdiag.structure.residual_adds import DetectedAdd, branch_summands
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 from normdiag.structure.stream_joins import find_modulated
 from normdiag.structure.stream_lanes import StreamLanes, find_lanes
+from normdiag.structure.stream_weights import LaneWeights, find_read_weights, find_write_weights
 
 if TYPE_CHECKING:
     from normdiag.structure.single_adds import SingleAddStructure
@@ -55,6 +56,10 @@ class AddStructure:
     """x + a (F(x) - x), or one interpolation: the branch subtracts the stream."""
     lanes: StreamLanes | None = None
     """The streams that its value holds, where there are several."""
+    read_weights: LaneWeights | None = None
+    """Of the streams in what the branch reads."""
+    write_weights: LaneWeights | None = None
+    """Of the branch's output in each stream."""
     raw_readers: tuple[Node, ...] = ()
     """Contractions with weights that read x past the input norms."""
 
@@ -172,10 +177,13 @@ def build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> A
     qk = [n for n in rest if _is_qk(n, region)]
     inner = [n for n in rest if n not in qk]
     count, parallel = _count_branches(terms, add)
+    lanes = find_lanes(add.node, add.branches[-1])
     return AddStructure(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
         count, parallel, (), tuple(factors), is_interpolation=is_interpolation,
-        lanes=find_lanes(add),
+        lanes=lanes,
+        read_weights=None if lanes is None else find_read_weights(add, lanes.count),
+        write_weights=None if lanes is None else find_write_weights(add, lanes.count),
         raw_readers=find_raw_readers(add, region, inside) if inputs and not add.is_gated else (),
     )  # fmt: skip
 

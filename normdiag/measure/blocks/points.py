@@ -14,8 +14,8 @@ from normdiag.graph import Node
 from normdiag.measure.passes.gradient_edges import GradientEdges
 from normdiag.measure.statistics.rows import TokenLayout, Tokens, leading_sizes
 from normdiag.structure.feature_axis import stream_axis
+from normdiag.structure.lane_values import find_lanes_value
 from normdiag.structure.stack_structure import AddStructure, StackStructure
-from normdiag.structure.stream_lanes import find_lanes_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,9 @@ def _find_point(
     lanes = facts.lanes
     if lanes is not None and node.shape != facts.add.node.shape:
         return "the streams change places there"
-    if facts.add.is_mixed and lanes is None:
-        return "the lanes of the stream are mixed there"
+    if lanes is not None and lanes.axis is None and not lanes.is_within_features:
+        return "the streams lie among the sequences there"
+    lane_axis = None if lanes is None else lanes.axis
     if facts.add.is_projected and node is not facts.add.node:
         return "the skip is transformed there"
     axis = stream_axis(facts.add)
@@ -121,7 +122,7 @@ def _find_point(
     if node.shape[axis] != facts.add.node.shape[axis]:
         return "the features change places there"
     layout: TokenLayout = edges.layouts.layout_of(node)
-    lead = leading_sizes(node.shape, (axis,) if lanes is None else (lanes.axis, axis))
+    lead = leading_sizes(node.shape, (axis,) if lane_axis is None else (lane_axis, axis))
     place = _select_token(layout.site_tokens(lead), prod(lead), depth)
     if place is None:
         return "which token is which is not known there"
@@ -136,7 +137,7 @@ def _find_point(
         context=context,
         dtype=known.dtype,
         device=known.device,
-        lane_axis=None if lanes is None else lanes.axis,
+        lane_axis=lane_axis,
     )
 
 

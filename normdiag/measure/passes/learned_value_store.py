@@ -10,9 +10,12 @@ import torch
 from normdiag.graph import Node
 from normdiag.measure.passes.norm_operand import iterate_operands
 from normdiag.structure.algebraic_forms import MeanForm
+from normdiag.structure.aten_operations import MATRIX_PRODUCTS
 
 LARGEST_STORED = 1 << 16
 """Elements of a learned value or a mean that is stored. Activations are larger."""
+LARGEST_MATRIX = 1 << 12
+"""The same of a matrix: weights of several streams, also repeated for every token."""
 AFFINE_OPERATIONS = frozenset({"mul", "div", "add", "sub", "rsub", "addcmul", "einsum"})
 """Operations that may apply a gain, a bias or a scale to an activation."""
 
@@ -33,15 +36,19 @@ class LearnedValueStore:
                 self.values[node] = output
         elif node.op in AFFINE_OPERATIONS:
             self.store_operands(node, args)
+        elif node.op in MATRIX_PRODUCTS:
+            self.store_operands(node, args, LARGEST_MATRIX)
 
-    def store_operands(self, node: Node, args: tuple[Any, ...]) -> None:
+    def store_operands(
+        self, node: Node, args: tuple[Any, ...], largest: int = LARGEST_STORED
+    ) -> None:
         """Store the operands of `node` that derive from no input of the model."""
         for operand, value in iterate_operands(node, args):
             if (
                 isinstance(operand, Node)
                 and not operand.is_data
                 and isinstance(value, torch.Tensor)
-                and value.numel() <= LARGEST_STORED
+                and value.numel() <= largest
                 and value.is_floating_point()
                 and not value.is_meta
             ):

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 import torch
 
 from normdiag.errors import RunError
-from normdiag.evidence.architecture import Gain, Multiplier, Scale
+from normdiag.evidence.architecture import Gain, Multiplier, Scale, StreamWeights
 from normdiag.graph import Node
 from normdiag.loading.plain_values import is_freed
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.dataflow import ScaleFactor
 from normdiag.structure.decimal_literals import shortest_decimal
 from normdiag.structure.norm_affine import gain_offset
+from normdiag.structure.stream_weights import LaneFactor, LaneWeights
 
 _DEAD = 1e-6
 """A channel is dead below this share of the median gain: float32 resolves 1e-7 of a sum."""
@@ -117,6 +118,35 @@ class LearnedValues:
                 multipliers.append(Multiplier(name=node.name, value=size))
         return tuple(multipliers)
 
+    def stream_weights(self, weights: LaneWeights | None) -> StreamWeights | None:
+        """Multiply the weights of several streams; None for None."""
+        if weights is None:
+            return None
+        if weights.is_data:
+            return StreamWeights(kind="data")
+        nodes = [f.value for f in weights.factors if isinstance(f.value, Node)]
+        product = self._lane_product(weights)
+        return StreamWeights(
+            kind="learned" if any(map(is_learned, nodes)) else "constant",
+            values=None if product is None else tuple(product.tolist()),
+        )
+
+    def _lane_product(self, weights: LaneWeights) -> torch.Tensor | None:
+        """(streams,), None where a factor is unknown."""
+        product = torch.ones(weights.count, dtype=torch.float64)
+        for factor in weights.factors:
+            if not isinstance(factor.value, Node):
+                product = product * factor.value
+                continue
+            value = self.find_tensor(factor.value)
+            if value is None:
+                return None
+            lanes = _select_lanes(value.detach().double().cpu(), factor, weights.count)
+            if lanes is None:
+                return None
+            product = product * lanes
+        return product
+
     def scale_vector(self, factors: tuple[ScaleFactor, ...]) -> torch.Tensor | None:
         """The product of all factors, (1,) or (features,), None where one is unknown."""
         product = torch.ones(1, dtype=torch.float64)
@@ -125,10 +155,28 @@ class LearnedValues:
                 value = self.find_tensor(factor.value)
                 if value is None:
                     return None
-                product = product * value.detach().double().cpu().reshape(-1)
+                product = _multiply_flat(product, value.detach().double().cpu().reshape(-1))
             else:
                 product = product * factor.value
         return product
+
+
+def _multiply_flat(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """The product; each with each where one is per stream and the other per feature."""
+    if a.numel() == b.numel() or 1 in (a.numel(), b.numel()):
+        return a * b
+    return torch.outer(a, b).reshape(-1)
+
+
+def _select_lanes(value: torch.Tensor, factor: LaneFactor, count: int) -> torch.Tensor | None:
+    """(count,): the weights that `value` holds; None where they differ along another axis."""
+    if value.numel() in (1, count):
+        return value.reshape(-1).expand(count)
+    lanes_last = value.movedim(factor.axis, -1)
+    if factor.column is not None:
+        return lanes_last.reshape(-1, *lanes_last.shape[-2:])[0, factor.column]
+    rows = lanes_last.reshape(-1, count)  # copies, one per token
+    return rows[0] if bool((rows == rows[0]).all()) else None
 
 
 def summarise_gain(gain: torch.Tensor, offset: float = 0.0) -> Gain:
