@@ -18,12 +18,14 @@ _HOMES = {
     "Comparison": "normdiag.report.compare.comparison",
     "NormdiagError": "normdiag.errors",
     "Options": "normdiag.options",
+    "Plots": "normdiag.views.plots",
     "Report": "normdiag.report.report",
     "compare": "normdiag.api",
     "declare_norm": "normdiag.capture.declared",
     "declare_residual_add": "normdiag.capture.declared",
     "inspect": "normdiag.api",
     "load_report": "normdiag.report.saved",
+    "render_report": "normdiag.views.rendering",
     "trace": "normdiag.api",
 }
 
@@ -31,12 +33,14 @@ __all__ = [
     "Comparison",
     "NormdiagError",
     "Options",
+    "Plots",
     "Report",
     "compare",
     "declare_norm",
     "declare_residual_add",
     "inspect",
     "load_report",
+    "render_report",
     "trace",
 ]
 
@@ -48,6 +52,8 @@ if TYPE_CHECKING:
     from normdiag.report.compare.comparison import Comparison
     from normdiag.report.report import Report
     from normdiag.report.saved import load_report
+    from normdiag.views.plots import Plots
+    from normdiag.views.rendering import render_report
 
 
 def __getattr__(name: str) -> Any:

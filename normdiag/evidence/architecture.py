@@ -6,6 +6,7 @@ from typing import Literal
 
 from normdiag.evidence.epsilon_forms import EpsForm
 from normdiag.evidence.record import record
+from normdiag.evidence.statistics import Histogram
 
 Placement = Literal[
     "pre",
@@ -62,6 +63,8 @@ class Gain:
     included."""
     offset: float = 0.0
     """The constant that the model adds to the stored vector: 1 for `1 + w`."""
+    histogram: Histogram | None = None
+    """Of all finite gamma, signs kept; null where there is none, and in older reports."""
 
 
 @record

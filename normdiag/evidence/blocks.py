@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from normdiag.evidence.record import record
+from normdiag.evidence.statistics import Quantiles
 from normdiag.evidence.stream import TokenPosition
 
 
@@ -71,3 +72,6 @@ class BlockJacobian:
     """Tokens of the sequence in the longest forward that was differentiated."""
     tokens: tuple[TokenBlock, ...] = ()
     """The values at each token, by position."""
+    singular_values: Quantiles | None = None
+    """Quantiles of all singular values but the `zeros`, each the median over tokens and off by at
+    most `error` sigma_max; null where a Jacobian is too wide to hold ("iterative")."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from normdiag.evidence.record import record
-from normdiag.evidence.statistics import MedianMax, MedianMin, Range
+from normdiag.evidence.statistics import MedianMax, MedianMin, Quantiles, Range
 
 
 @record
@@ -37,6 +37,16 @@ class NormJacobian:
     sample: int | None = None
     """Number of tokens that the medians are over: a sample of them. Null in older reports, whose
     extremes are over the sample too."""
+
+
+@record
+class NormQuantiles:
+    """Quantiles over the numbers that `input_var` is over; padding is left out."""
+
+    input_var: Quantiles
+    """m2."""
+    eps_share: Quantiles
+    """eps / (m2 + eps)."""
 
 
 @record
@@ -80,3 +90,5 @@ class NormMeasurement:
     """Indices of the groups (GroupNorm) or channels (BatchNorm) in `constant`, up to 32."""
     eps_dominated: int = 0
     """Of `tokens`, how many have an eps_share above 1/2, the constant ones among them."""
+    quantiles: NormQuantiles | None = None
+    """Null in older reports."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from normdiag.evidence.record import record
-from normdiag.evidence.statistics import MeanMedianMax
+from normdiag.evidence.statistics import MeanMedianMax, Quantiles
 
 
 @record
@@ -38,6 +38,18 @@ class AddRms:
     skip: float
     branch: float
     out: float
+
+
+@record
+class AddQuantiles:
+    """Quantiles over all tokens of all sequences; padding is left out."""
+
+    out_norm: Quantiles
+    """||y||."""
+    update_ratio: Quantiles
+    """||u|| / ||x||."""
+    cosine: Quantiles
+    """cos(x, u)."""
 
 
 @record
@@ -85,6 +97,10 @@ class AddMeasurement:
     """Number of padded tokens in `nonfinite`."""
     nonfinite_elements: int = 0
     """Number of non-finite values of y, padding included."""
+    first_norm: float | None = None
+    """Mean ||y|| of each sequence's first token, which is often an attention sink."""
+    quantiles: AddQuantiles | None = None
+    """Null in older reports."""
 
 
 @record

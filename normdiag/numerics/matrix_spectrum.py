@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from normdiag.evidence.statistics import Quantiles
+
 _SQUARED = 1e-4
 """Ratio to the largest singular value at which squaring keeps 8 of 16 digits."""
 
@@ -23,6 +25,8 @@ class MatrixSpectrum:
     """||A||_F^2 / n, over all n."""
     effective_rank: float
     """exp of the entropy of s / sum s, over all (Roy and Vetterli 2007)."""
+    quantiles: Quantiles
+    """Of those that are not skipped."""
 
 
 def compute_matrix_spectrum(matrix: Tensor, zeros: int = 0) -> MatrixSpectrum:
@@ -39,7 +43,14 @@ def compute_matrix_spectrum(matrix: Tensor, zeros: int = 0) -> MatrixSpectrum:
         sigma_min=float(nonzero[-1]),
         mean_square=float(values.square().mean()),
         effective_rank=math.exp(entropy) if entropy == entropy else 0.0,
+        quantiles=_compute_quantiles(nonzero),
     )
+
+
+def _compute_quantiles(values: Tensor) -> Quantiles:
+    shares = values.new_tensor([0.05, 0.25, 0.5, 0.75, 0.95])
+    p5, p25, p50, p75, p95 = values.quantile(shares).tolist()
+    return Quantiles(p5=p5, p25=p25, p50=p50, p75=p75, p95=p95)
 
 
 def _singular_values(matrix: Tensor, zeros: int) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from normdiag.printable_text import escape_in_full as escape_in_full
+
 _LONGEST = 300
 _LONGEST_MESSAGE = 1500
 
@@ -27,11 +29,3 @@ def shorten_text(text: str) -> str:
 def shorten_message(text: str) -> str:
     """Return a message with all of its names and numbers, unless it is out of all proportion."""
     return text if len(text) <= _LONGEST_MESSAGE else shorten_text(text)
-
-
-def escape_in_full(text: str) -> str:
-    """Return the same at any length."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in text
-    )

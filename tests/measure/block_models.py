@@ -1,5 +1,8 @@
 """Random models of families, what is measured of their blocks, and what must be said of one."""
 
+from dataclasses import astuple
+
+import numpy as np
 import pytest
 import torch
 from transformers import (
@@ -84,7 +87,10 @@ def assert_like(block, jacobian, zeros):
         assert block.error < 1e-4
         assert block.mean_square == pytest.approx(expected["mean_square"], rel=1e-4)
         assert block.effective_rank == pytest.approx(expected["effective_rank"], rel=1e-3)
+        off = np.array(astuple(block.singular_values)) - expected["quantiles"]
+        assert np.abs(off).max() <= block.error * expected["sigma_max"]
     else:
         assert block.error < 0.01
+        assert block.singular_values is None
         off = abs(block.mean_square - expected["mean_square"])
         assert off < 6 * block.mean_square_deviation  # itself estimated from few samples

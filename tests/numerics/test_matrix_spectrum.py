@@ -1,7 +1,9 @@
 """The numbers of a matrix whose singular values are known."""
 
 import math
+from dataclasses import astuple
 
+import numpy as np
 import pytest
 import torch
 
@@ -31,6 +33,13 @@ def test_zeros_are_left_out_of_the_smallest_alone():
     found = compute_matrix_spectrum(matrix(4.0, 2.0, 1e-11, 0.0), zeros=2)
     assert found.sigma_min == pytest.approx(2.0, rel=1e-12)
     assert found.mean_square == pytest.approx(5.0, rel=1e-12)
+
+
+def test_quantiles_are_of_all_that_is_not_left_out():
+    values = (8.0, 5.0, 3.0, 2.0, 1.0, 0.0)
+    found = compute_matrix_spectrum(matrix(*values), zeros=1).quantiles
+    expected = np.percentile(values[:-1], (5, 25, 50, 75, 95))
+    assert astuple(found) == pytest.approx(tuple(expected), rel=1e-12)
 
 
 def test_effective_rank_counts_the_directions():

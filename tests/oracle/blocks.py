@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -67,7 +68,7 @@ def at_token(function: Callable, x: torch.Tensor, token: int) -> Array:
     return torch.func.jacrev(own)(x[0, token]).detach().numpy()
 
 
-def numbers(jacobian: Array, zeros: int) -> dict[str, float]:
+def numbers(jacobian: Array, zeros: int) -> dict[str, Any]:
     """What a report must say of it."""
     values = np.linalg.svd(jacobian, compute_uv=False)
     shares = values[values > 0] / values.sum()
@@ -78,6 +79,7 @@ def numbers(jacobian: Array, zeros: int) -> dict[str, float]:
         "kappa": values[0] / kept[-1],
         "mean_square": np.square(jacobian).sum() / len(jacobian),
         "effective_rank": np.exp(-(shares * np.log(shares)).sum()),
+        "quantiles": np.percentile(kept, (5, 25, 50, 75, 95)),
     }
 
 

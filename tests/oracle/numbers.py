@@ -35,6 +35,15 @@ def least(values: Array) -> Numbers:
     return {"median": np.median(values), "min": values.min()}
 
 
+def quantiles(values: Array) -> Numbers:
+    """Five percentiles over tokens, or of singular values."""
+    shares = (5, 25, 50, 75, 95)
+    return {
+        f"p{share}": value
+        for share, value in zip(shares, np.percentile(values, shares), strict=True)
+    }
+
+
 def second_moment(x: Array, kind: str) -> Array:
     """m2 per token: what epsilon is added to."""
     centre = x.mean(-1, keepdims=True) if kind == "layernorm" else 0.0
@@ -68,6 +77,7 @@ def of_norm(x: Array, padding: Array, kind: str, eps: float, channels: int) -> N
         "constant_indices": [],
         "eps_dominated": int((eps / (m2 + eps) > 0.5).sum()),
         "padded_constant": int((1e6 * second_moment(padding, kind) <= eps).sum()),
+        "quantiles": {"input_var": quantiles(m2), "eps_share": quantiles(eps / (m2 + eps))},
     }
 
 
@@ -86,6 +96,11 @@ def of_gain(gain: Array) -> Numbers:
         "max_channel": sizes.argmax(),
         "dead": int((sizes <= 1e-6 * np.median(sizes[sizes > 0])).sum()),
         "offset": 0.0,
+        "histogram": {
+            "min": gain.min(),
+            "max": gain.max(),
+            "counts": np.histogram(gain, 32, (gain.min(), gain.max()))[0].tolist(),
+        },
     }
 
 
@@ -119,6 +134,12 @@ def of_add(skip: Tokens, branch: Tokens) -> Numbers:
         "token_cosine": _token_cosine(Tokens(y, skip.sequence, skip.position)),
         "out_ratio": typical(y_norm / x_norm),
         "kurtosis": typical((centred**4).mean(-1) / np.square(np.square(centred).mean(-1))),
+        "first_norm": y_norm[skip.leads].mean(),
+        "quantiles": {
+            "out_norm": quantiles(y_norm),
+            "update_ratio": quantiles(u_norm / x_norm),
+            "cosine": quantiles(_cosine(x, u)),
+        },
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from statistics import median
 from typing import Literal
 
@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from normdiag.evidence.blocks import BlockJacobian, TokenBlock
+from normdiag.evidence.statistics import Quantiles
 from normdiag.evidence.stream import TokenPosition
 from normdiag.measure.blocks.spans import StreamSpan
 from normdiag.numerics.frobenius_norm import estimate_frobenius_square
@@ -88,6 +89,7 @@ def summarise_matrix(
         method="dense",
         error=ROUNDING * ulp + (off / top if top > 0 else 0.0),
         is_bound=is_bound,
+        singular_values=spectrum.quantiles,
     )
 
 
@@ -118,6 +120,7 @@ def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
         and (median(worst) != median(kappas) or median(least) != median(smallest or [0.0])),
         context=max((b.context for b in ordered if b.context is not None), default=None),
         tokens=tuple(_token_block(block) for block in ordered),
+        singular_values=_median_quantiles([block.singular_values for block in ordered]),
     )
 
 
@@ -129,6 +132,15 @@ def _kappa(block: BlockJacobian) -> float:
 def _median_of(values: Iterable[float | None]) -> float | None:
     present = [value for value in values if value is not None]
     return median(present) if present else None
+
+
+def _median_quantiles(tokens: Sequence[Quantiles | None]) -> Quantiles | None:
+    """The median over tokens of each quantile; None where one of them has none."""
+    present = [quantiles for quantiles in tokens if quantiles is not None]
+    if len(present) < len(tokens):
+        return None
+    names = [field.name for field in fields(Quantiles)]
+    return Quantiles(**{name: median(getattr(each, name) for each in present) for name in names})
 
 
 def _token_block(block: BlockJacobian) -> TokenBlock:

@@ -10,6 +10,7 @@ from normdiag.errors import RunError
 from normdiag.evidence.architecture import Gain, Multiplier, Scale, StreamWeights
 from normdiag.graph import Node
 from normdiag.loading.plain_values import is_freed
+from normdiag.numerics.histogram import count_bins
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.dataflow import ScaleFactor
 from normdiag.structure.decimal_literals import shortest_decimal
@@ -201,6 +202,7 @@ def summarise_gain(gain: torch.Tensor, offset: float = 0.0) -> Gain:
         max_channel=int(gain.nan_to_num(0.0, 0.0, 0.0).abs().argmax()),
         dead=int((sizes <= least).sum()),
         offset=offset,
+        histogram=count_bins(finite),
     )
 
 

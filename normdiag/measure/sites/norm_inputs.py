@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from normdiag.evidence.norm_inputs import Amplification, NormMeasurement
+from normdiag.evidence.norm_inputs import Amplification, NormMeasurement, NormQuantiles
 from normdiag.measure.passes.learned_values import LearnedValues
 from normdiag.measure.passes.records import NormRecord
 from normdiag.measure.statistics.rows import Indices, to_numpy
@@ -178,6 +178,7 @@ class NormInputAccumulator:
         if self.offset is None or self.channel_max is None:
             return None
         offset = self.offset / self.vectors
+        variance, share = self.m2.compute(), self.eps_share.compute()
         amplification = self.amplification.compute()
         constant, indices = self.constant, sorted(self.constant_groups)
         if self.running_variance is not None:
@@ -186,8 +187,8 @@ class NormInputAccumulator:
         return NormMeasurement(
             tokens=self.tokens,
             input_mean=self.mean_sum / self.tokens,
-            input_var=self.m2.compute().to_range(),
-            eps_share=self.eps_share.compute().to_median_max(),
+            input_var=variance.to_range(),
+            eps_share=share.to_median_max(),
             amplification=Amplification(
                 median=amplification.median,
                 max=amplification.max,
@@ -202,6 +203,7 @@ class NormInputAccumulator:
             padded_constant=self.padded_constant,
             constant_indices=tuple(indices[:CONSTANT_INDICES]),
             eps_dominated=self.eps_dominated,
+            quantiles=NormQuantiles(input_var=variance.quantiles, eps_share=share.quantiles),
         )
 
     def _update_variances(self, m2: Numbers) -> None:

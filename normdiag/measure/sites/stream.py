@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from normdiag.evidence.stream import AddMeasurement, AddRms, TokenPosition
+from normdiag.evidence.stream import AddMeasurement, AddQuantiles, AddRms, TokenPosition
 from normdiag.measure.passes.records import AddRecord
 from normdiag.measure.sites.add_extremes import AddExtremes
 from normdiag.measure.statistics.accumulator import merge_by_id
@@ -175,13 +175,18 @@ class AddAccumulator:
         """||u|| / ||x|| of the median token."""
         return self.columns["update_ratio"].compute().median
 
-    def sink_ratio(self) -> float | None:
-        """Mean ||y|| of the first tokens over that of the others; None without one or the other."""
+    def first_norm(self) -> float | None:
+        """Mean ||y|| of the first tokens; None where all are padding."""
         out, later = self.columns["out"], self.later_out
         firsts = out.count - later.count
-        if not (firsts and later.count and later.mean):
+        return (out.total - later.total) / firsts if firsts else None
+
+    def sink_ratio(self) -> float | None:
+        """Mean ||y|| of the first tokens over that of the others; None without one or the other."""
+        first, later = self.first_norm(), self.later_out
+        if first is None or not (later.count and later.mean):
             return None
-        return (out.total - later.total) / firsts / later.mean
+        return first / later.mean
 
     def compute(self) -> AddMeasurement | None:
         """None where there was no token."""
@@ -216,4 +221,10 @@ class AddAccumulator:
             branch_max_abs=operands.branch_max,
             padded_nonfinite=operands.padded_nonfinite,
             nonfinite_elements=operands.nonfinite_elements,
+            first_norm=self.first_norm(),
+            quantiles=AddQuantiles(
+                out_norm=summaries["out"].quantiles,
+                update_ratio=summaries["update_ratio"].quantiles,
+                cosine=summaries["cosine"].quantiles,
+            ),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from normdiag.evidence.statistics import MeanMedianMax, MedianMax, Range
+from normdiag.evidence.statistics import MeanMedianMax, MedianMax, Quantiles, Range
 from normdiag.measure.statistics.summaries import Numbers
 from normdiag.numerics.quantiles import QuantileSketch
 
@@ -18,9 +18,12 @@ class TokenSummary:
 
     mean: float
     min: float
-    median: float
-    p95: float
     max: float
+    quantiles: Quantiles
+
+    @property
+    def median(self) -> float:
+        return self.quantiles.p50
 
     def to_mean_median_max(self) -> MeanMedianMax:
         """As evidence."""
@@ -28,7 +31,7 @@ class TokenSummary:
 
     def to_range(self) -> Range:
         """As evidence."""
-        return Range(min=self.min, median=self.median, p95=self.p95, max=self.max)
+        return Range(min=self.min, median=self.median, p95=self.quantiles.p95, max=self.max)
 
     def to_median_max(self) -> MedianMax:
         """As evidence."""
@@ -65,8 +68,9 @@ class TokenStatistics:
 
     def compute(self) -> TokenSummary:
         """Mean, extremes and quantiles of all tokens."""
-        median, p95 = self.sketch.compute(0.5, 0.95)
-        return TokenSummary(self.mean, self.low, median, p95, self.high)
+        p5, p25, p50, p75, p95 = self.sketch.compute(0.05, 0.25, 0.5, 0.75, 0.95)
+        quantiles = Quantiles(p5=p5, p25=p25, p50=p50, p75=p75, p95=p95)
+        return TokenSummary(self.mean, self.low, self.high, quantiles)
 
     @property
     def mean(self) -> float:

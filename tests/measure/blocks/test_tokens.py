@@ -1,6 +1,7 @@
 """Block Jacobians at several tokens, in the context that a model needs, and their medians."""
 
 import statistics
+from dataclasses import astuple, replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import torch
 from torch import nn
 
 from normdiag.evidence.blocks import BlockJacobian
+from normdiag.evidence.statistics import Quantiles
 from normdiag.evidence.stream import TokenPosition
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.truncation import truncate_batch
@@ -27,6 +29,7 @@ def test_every_token_is_what_torch_says_and_the_block_their_median():
     for k in range(3):
         block = found[f"model.layers/layer#{k}"]
         assert [each.token.position for each in block.tokens] == [1, 3, 5, 7]
+        quantiles = []
         for each in block.tokens:
             layers = oracle.Layers(
                 model, short, [f"model.layers.{n}" for n in range(3)], each.token.position
@@ -34,6 +37,9 @@ def test_every_token_is_what_torch_says_and_the_block_their_median():
             expected = oracle.numbers(layers.jacobian(k, k + 1), 0)
             for name in ("sigma_max", "sigma_min", "kappa", "mean_square"):
                 assert getattr(each, name) == pytest.approx(expected[name], rel=1e-3), name
+            quantiles.append(expected["quantiles"])
+        off = np.array(astuple(block.singular_values)) - np.median(quantiles, axis=0)
+        assert np.abs(off).max() <= block.error * block.sigma_max
         for name in ("sigma_max", "sigma_min", "kappa", "mean_square"):
             values = [getattr(each, name) for each in block.tokens]
             assert getattr(block, name) == statistics.median(values)
@@ -92,6 +98,13 @@ def test_one_singular_token_is_no_singular_block(open_tokens, is_singular):
     assert block.tokens[-1].kappa > 1e5
     assert (block.kappa > 1e5) is is_singular
     assert block.is_bound is is_singular
+
+
+def test_quantiles_need_all_singular_values_of_every_token():
+    of_three = [Quantiles(p5=k, p25=2 * k, p50=3 * k, p75=4 * k, p95=5 * k) for k in (1, 7, 2)]
+    known = [replace(make_block(k, 0.5), singular_values=of_three[k]) for k in range(3)]
+    assert summarise_tokens(known).singular_values == of_three[2]
+    assert summarise_tokens([*known, make_block(3, 0.5)]).singular_values is None
 
 
 def make_block(position, sigma_min, *, is_bound=False):

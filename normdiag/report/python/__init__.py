@@ -1,0 +1,1 @@
+"""What a report is to a Python caller: tables, scalars, stacks, and how it shows itself."""

@@ -1,0 +1,24 @@
+"""What to type instead of an attribute that a report does not have."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from normdiag.report.report import Report
+
+
+def describe_unknown(report: Report, name: str) -> str:
+    """Return that a report has no `name`, and where it is, or what is called like it."""
+    places = []
+    for field in fields(report):
+        part = getattr(report, field.name)
+        if is_dataclass(part) and name in (inner.name.rstrip("_") for inner in fields(part)):
+            places.append(f"report.{field.name}.{name}")
+    if places:
+        return f"a report has no {name!r}; type {' or '.join(places)}"
+    public = [each for each in dir(type(report)) if not each.startswith("_")]
+    near = get_close_matches(name, public, n=3, cutoff=0.5) or public
+    return f"a report has no {name!r}; it has {', '.join(near)}"

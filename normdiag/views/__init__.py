@@ -1,0 +1,1 @@
+"""A report as text, page or chart, for Python callers."""
