@@ -65,7 +65,9 @@ class ModelFactory:
                 built = _call_factory(self.reference, factory)
         model, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
         if not isinstance(model, torch.nn.Module):
-            raise _no_module_error(self.reference.target, model if is_exported_program(model) else built)
+            raise _no_module_error(
+                self.reference.target, model if is_exported_program(model) else built
+            )
         if is_structure_only:
             return wrap_module(prepare_model(model, device, dtype), inputs, structure_only=True)
         _refuse_uninitialised(self.reference.target, model)

@@ -10,6 +10,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from normdiag.errors import LoadError
+from normdiag.loading.safetensors_header import read_safetensors_header
 from normdiag.loading.torch_pickle import read_torch_pickle
 from normdiag.loading.weight_files import WeightFiles
 
@@ -31,6 +32,14 @@ def stored_tensors(weights: WeightFiles) -> TensorReader:
     if weights.format == "safetensors":
         return lambda resident: _iterate_safetensors(weights, resident)
     return lambda resident: _iterate_pickles(weights)
+
+
+def stored_shapes(weights: WeightFiles) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the tensors of `weights`: of headers alone, or of mapped archives."""
+    if weights.format == "safetensors":
+        headers = [read_safetensors_header(path) for path in weights.paths]
+        return {name: entry.shape for header in headers for name, entry in header.items()}
+    return {name: tuple(tensor.shape) for name, tensor in _iterate_pickles(weights)}
 
 
 def _iterate_safetensors(
