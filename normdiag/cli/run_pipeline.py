@@ -67,8 +67,10 @@ def _require_libraries() -> Iterator[None]:
             raise
         first = _first_cause(error)
         if not isinstance(first, ImportError):
+            from normdiag.loading.describe_exception import describe_exception
+
             raise LoadError(
-                f"a library is installed and cannot be imported: {type(first).__name__}: {first}",
+                f"a library is installed and cannot be imported: {describe_exception(first)}",
                 "packages that belong together may be of different builds, such as torchvision "
                 f"for CUDA beside torch for CPU; python said: {error}",
             ) from error

@@ -38,17 +38,17 @@ class UnusedModule:
 
     module: str
     parameters: int
-    """Number of its parameters."""
+    """Number of its parameters, without those that are tied to one that was used."""
     stack: str | None
     """The stack in whose layer it lies, or whose layers are in the same list."""
     layer: int | None
     is_choice: bool
-    """Whether other items of its list, or of the same list in another layer, ran: the input chooses
-    among them (experts)."""
+    """Whether other items of its list ran: the input chooses among them (experts)."""
     is_norm: bool
-    """Whether it holds vectors alone, as a norm does."""
+    """Whether it is of the kind of a module that ran and was found to be a norm."""
     runs_elsewhere: bool
-    """Whether the same module of another layer ran."""
+    """Whether the same module of another layer ran, with parameters of the same names and shapes:
+    a layer of another kind (cross-attention without an image) is not the same."""
 
 
 @record

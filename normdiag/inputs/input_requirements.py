@@ -139,17 +139,21 @@ def config_value(config: Any, *names: str) -> Any | None:
 
 
 def forward_parameters(model: nn.Module) -> dict[str, inspect.Parameter]:
-    """The arguments of `model.forward` by name, without `*args` and `**kwargs`."""
+    """The arguments of `model.forward` by name, without `*args` and `**kwargs`.
+
+    None where nothing states them, as of a function that is written in C.
+    """
     variadic = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     try:
         parameters = inspect.signature(model.forward).parameters
-    except ValueError:  # a TorchScript method has a schema in place of a signature
-        return dict(_iterate_schema(model.forward))
+    except (ValueError, TypeError):
+        schema = getattr(model.forward, "schema", None)  # of a TorchScript method
+        return {} if schema is None else dict(_iterate_arguments(schema))
     return {name: p for name, p in parameters.items() if p.kind not in variadic}
 
 
-def _iterate_schema(method: Any) -> Iterator[tuple[str, inspect.Parameter]]:
-    for each in method.schema.arguments[1:]:
+def _iterate_arguments(schema: Any) -> Iterator[tuple[str, inspect.Parameter]]:
+    for each in schema.arguments[1:]:
         default = each.default_value if each.has_default_value() else inspect.Parameter.empty
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         yield each.name, inspect.Parameter(each.name, kind, default=default)

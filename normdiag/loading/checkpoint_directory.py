@@ -35,9 +35,10 @@ class CheckpointDirectory:
         if self.settings is None and self.options.structure_only and self.weights is not None:
             return read_tensor_shapes(self.weights)
         progress.start_stage("importing torch and transformers")
-        from normdiag.loading.stored_tensors import stored_tensors
+        from normdiag.loading.stored_tensors import stored_shapes, stored_tensors
 
-        tensors = stored_tensors(self.weights or WeightFiles("safetensors", ()))
+        weights = self.weights or WeightFiles("safetensors", ())
+        tensors = stored_tensors(weights)
         from normdiag.loading.stored_twice import find_stored_twice
 
         stored_twice = find_stored_twice(self.weights)
@@ -47,7 +48,12 @@ class CheckpointDirectory:
         from normdiag.loading.pretrained import load_pretrained
         from normdiag.loading.pretrained_files import PretrainedFiles
 
-        checkpoint = PretrainedFiles(folder=self.folder, settings=self.settings, tensors=tensors)
+        checkpoint = PretrainedFiles(
+            folder=self.folder,
+            settings=self.settings,
+            tensors=tensors,
+            shapes=lambda: stored_shapes(weights),
+        )
         try:
             loaded = load_pretrained(checkpoint, self.options, progress)
         except LoadError:

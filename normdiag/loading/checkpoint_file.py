@@ -40,7 +40,7 @@ class CheckpointFile:
         if self.settings is None and self.options.structure_only:
             return read_tensor_shapes(self.weights)
         progress.start_stage("importing torch and transformers")
-        from normdiag.loading.stored_tensors import stored_tensors
+        from normdiag.loading.stored_tensors import stored_shapes, stored_tensors
 
         tensors = stored_tensors(self.weights)
         if self.options.weights_only:
@@ -52,6 +52,7 @@ class CheckpointFile:
             folder=self.weights.paths[0].parent,
             settings=self.settings,
             tensors=tensors,
+            shapes=lambda: stored_shapes(self.weights),
             state_dict=lambda: dict(tensors({})),
         )
         return load_pretrained(checkpoint, self.options, progress)

@@ -40,7 +40,8 @@ def prepare_model(
 ) -> nn.Module:
     """Put the model in eval mode on `device`. Raises LoadError where memory does not suffice."""
     try:
-        return _set_eval_mode(model).to(device=device, dtype=dtype)
+        _set_eval_mode(model)
+        return model.to(device=device, dtype=dtype)
     except torch.OutOfMemoryError as error:
         size = sum(p.numel() * p.element_size() for p in model.parameters())
         raise LoadError(
@@ -50,11 +51,14 @@ def prepare_model(
         ) from error
 
 
-def _set_eval_mode(model: nn.Module) -> nn.Module:
+def _set_eval_mode(model: nn.Module) -> None:
+    """Of every part whose mode can be set; that of `torch.export` was fixed by the export."""
     try:
-        return model.eval()
-    except NotImplementedError:  # of torch.export: the mode was fixed when it was exported
-        return model
+        model.eval()
+    except NotImplementedError:  # by the module or by a part, ahead of the parts behind it
+        model.training = False
+        for part in model.children():
+            _set_eval_mode(part)
 
 
 def _available_devices() -> list[str]:

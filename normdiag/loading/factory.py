@@ -22,7 +22,7 @@ from normdiag.loading.interface import CheckpointTensors, LoadedModel, LoadedTar
 from normdiag.loading.module_state import iterate_module_state
 from normdiag.loading.target_reference import TargetReference
 from normdiag.loading.torch_compile import unwrap_compiled
-from normdiag.loading.traced_module import describe_traced, exported_program
+from normdiag.loading.traced_module import describe_traced, is_exported_program
 from normdiag.options import LoadingOptions
 from normdiag.progress import Progress
 
@@ -65,7 +65,9 @@ class ModelFactory:
                 built = _call_factory(self.reference, factory)
         model, inputs = built if isinstance(built, tuple) and len(built) == 2 else (built, None)
         if not isinstance(model, torch.nn.Module):
-            raise _no_module_error(self.reference.target, exported_program(model) or built)
+            raise _no_module_error(
+                self.reference.target, model if is_exported_program(model) else built
+            )
         if is_structure_only:
             return wrap_module(prepare_model(model, device, dtype), inputs, structure_only=True)
         _refuse_uninitialised(self.reference.target, model)
@@ -99,14 +101,15 @@ def wrap_module(
         _refuse_real_parameters(type(model).__name__, model)
     else:
         _refuse_meta_parameters(type(model).__name__, model)
-    gathered, restore = gather_shards(model)
+    traced = describe_traced(model)
     config = getattr(model, "config", None)
     model_type = getattr(config, "model_type", None)
+    gathered, restore = gather_shards(model)  # last: whoever has the result puts them back
     return LoadedModel(
         model=model,
         config=config,
         tokenizer=None,
-        notes=(*compiled, *gathered, *describe_traced(model)),
+        notes=(*compiled, *gathered, *traced),
         loading=Loading(),
         tensors=lambda _: iterate_module_state(model),
         model_type=model_type if isinstance(model_type, str) and model_type else None,
@@ -219,7 +222,7 @@ def _no_module_error(target: str, built: Any) -> LoadError:
     return LoadError(
         f"{target} returned a {type(built).__name__}, not an nn.Module",
         "return its module() in its place"
-        if exported_program(built) is not None
+        if is_exported_program(built)
         else "return the module, or the pair (module, inputs of its forward)",
     )
 

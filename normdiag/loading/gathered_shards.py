@@ -22,6 +22,7 @@ _HOOKS = (
     "_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks",
     "_state_dict_pre_hooks", "_state_dict_hooks", "_load_state_dict_pre_hooks",
 )  # fmt: skip
+_LIBRARY = "torch.distributed"
 
 
 def gather_shards(model: nn.Module) -> tuple[tuple[str, ...], Callable[[], None]]:
@@ -30,31 +31,27 @@ def gather_shards(model: nn.Module) -> tuple[tuple[str, ...], Callable[[], None]
     Returns a note where there were any, and what puts everything back. Nothing is copied.
 
     Raises:
-        LoadError: a parameter is spread over more than one process.
+        LoadError: a parameter is spread over more than one process. The model is as it was then.
     """
+    _refuse_spread(model)
     for module in _sharded_by_class(model):
         module.reshard()  # after a forward some parameters may lie gathered in their place
+    _refuse_spread(model)
     shards = list(_iterate_shards(model))
     if not shards:
         return (), lambda: None
-    for path, shard in {path: shard for _, _, _, path, shard in shards}.items():
-        _refuse_spread(path, shard)
-    undo = ExitStack()
-    whole: dict[int, Any] = {}
-    for module, table, name, _, shard in shards:
-        values = whole.setdefault(id(shard), _gather_values(shard))  # a tied one stays tied
-        undo.callback(getattr(module, table).__setitem__, name, shard)
-        getattr(module, table)[name] = values
-    for module in _sharded_by_class(model):
-        undo.callback(setattr, module, "__class__", type(module))
-        module.__class__ = _class_before(type(module))
-    for module in model.modules():
-        _remove_wrappers(module, undo)
-    note = (
-        f"{len(whole)} sharded parameters (DTensor, on one process) were gathered; the module was "
-        "run as before fully_shard or parallelize_module"
-    )
-    return (note,), undo.close
+    with ExitStack() as undo:
+        count = _replace_shards(shards, undo)
+        for module in _sharded_by_class(model):
+            undo.callback(setattr, module, "__class__", type(module))
+            module.__class__ = _class_before(module)
+        for module in model.modules():
+            _remove_wrappers(module, undo)
+        note = (
+            f"{count} sharded parameters (DTensor, on one process) were gathered; the module was "
+            "run as before fully_shard or parallelize_module"
+        )
+        return (note,), undo.pop_all().close
 
 
 def _iterate_shards(model: nn.Module) -> Iterator[tuple[nn.Module, str, str, str, Any]]:
@@ -70,16 +67,27 @@ def _iterate_shards(model: nn.Module) -> Iterator[tuple[nn.Module, str, str, str
                     yield module, table, name, f"{prefix}.{name}".lstrip("."), value
 
 
-def _refuse_spread(path: str, shard: Any) -> None:
-    count = shard.device_mesh.size()
-    if count > 1:
-        raise LoadError(
-            f"{path} is sharded over {count} processes (DTensor {tuple(shard.shape)} with "
-            f"placements {list(shard.placements)}), and a model is run by one process",
-            "pass the module before it is sharded, or load into an unsharded one what "
-            "torch.distributed.checkpoint.state_dict.get_model_state_dict returns with "
-            "StateDictOptions(full_state_dict=True)",
-        )
+def _refuse_spread(model: nn.Module) -> None:
+    for _, _, _, path, shard in _iterate_shards(model):
+        count = shard.device_mesh.size()
+        if count > 1:
+            raise LoadError(
+                f"{path} is sharded over {count} processes (DTensor {tuple(shard.shape)} with "
+                f"placements {list(shard.placements)}), and a model is run by one process",
+                "pass the module before it is sharded, or load into an unsharded one what "
+                "torch.distributed.checkpoint.state_dict.get_model_state_dict returns with "
+                "StateDictOptions(full_state_dict=True)",
+            )
+
+
+def _replace_shards(shards: list[tuple[nn.Module, str, str, str, Any]], undo: ExitStack) -> int:
+    """Put whole parameters in their place; how many there are. A tied one stays tied."""
+    whole: dict[int, Any] = {}
+    for module, table, name, _, shard in shards:
+        values = whole.setdefault(id(shard), _gather_values(shard))
+        undo.callback(getattr(module, table).__setitem__, name, shard)
+        getattr(module, table)[name] = values
+    return len(whole)
 
 
 def _gather_values(shard: Any) -> Any:
@@ -93,40 +101,43 @@ def _gather_values(shard: Any) -> Any:
 
 def _sharded_by_class(model: nn.Module) -> list[Any]:
     """The modules whose class `fully_shard` replaced."""
-    kind = getattr(sys.modules.get("torch.distributed.fsdp"), "FSDPModule", None)
+    kind = _sharded_class()
     return [m for m in model.modules() if kind is not None and isinstance(m, kind)]
 
 
-def _class_before(wrapped: type) -> type:
-    """The class that `fully_shard` derived `wrapped` from."""
-    return next(each for each in wrapped.__mro__ if not _is_distributed(each.__module__))
+def _sharded_class() -> type | None:
+    return getattr(sys.modules.get("torch.distributed.fsdp"), "FSDPModule", None)
+
+
+def _class_before(module: nn.Module) -> type:
+    """The class that `fully_shard` derived that of `module` from."""
+    sharded = _sharded_class()
+    return next(each for each in type(module).__mro__ if not issubclass(each, sharded or ()))
 
 
 def _remove_wrappers(module: nn.Module, undo: ExitStack) -> None:
-    """Take off the hooks of `module`, and a replaced `forward`, that distributed code defines."""
+    """Take off the hooks of `module`, and a replaced `forward`, that torch.distributed defines."""
     for name in _HOOKS:
         hooks = getattr(module, name, None) or {}
-        for key in [key for key, hook in hooks.items() if _is_distributed(_home_of(hook))]:
-            undo.callback(_restore_entries, hooks, dict(hooks))
-            del hooks[key]
+        kept = {key: hook for key, hook in hooks.items() if not _is_distributed(hook)}
+        if len(kept) < len(hooks):
+            undo.callback(_replace_entries, hooks, dict(hooks))
+            _replace_entries(hooks, kept)
     forward = vars(module).get("forward")
-    if forward is not None and _is_distributed(_home_of(forward)):
+    if forward is not None and _is_distributed(forward):
         undo.callback(vars(module).__setitem__, "forward", forward)
         del vars(module)["forward"]
 
 
-def _restore_entries(table: dict[Any, Any], entries: dict[Any, Any]) -> None:
+def _replace_entries(table: dict[Any, Any], entries: dict[Any, Any]) -> None:
     """All entries, in their order."""
     table.clear()
     table.update(entries)
 
 
-def _home_of(function: Any) -> str:
-    """The name of the Python module in which `function` was defined."""
+def _is_distributed(function: Any) -> bool:
+    """Whether torch.distributed itself defines it: a user's own hook is part of the model."""
     while isinstance(function, partial) or hasattr(function, "hook"):
         function = function.func if isinstance(function, partial) else function.hook
-    return str(getattr(function, "__module__", ""))
-
-
-def _is_distributed(home: str) -> bool:
-    return "distributed" in home.split(".")
+    home = str(getattr(function, "__module__", ""))
+    return home == _LIBRARY or home.startswith(f"{_LIBRARY}.")

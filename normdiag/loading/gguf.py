@@ -53,6 +53,7 @@ class GgufFile:
             folder=path.parent,
             settings=None,
             tensors=lambda _: iterate_gguf_tensors(self.header),
+            shapes=lambda: {tensor.name: tensor.shape for tensor in self.header.tensors},
             gguf_file=path.name,
             is_language_model=self.header.is_language_model,
         )

@@ -29,7 +29,7 @@ def remedy_loading(first: LoadedWeights, load_again: LoadAgain) -> LoadedWeights
     is_quantised = settings is not None and settings.quantisation_method is not None
     if not first.missing or first.files.gguf_file is not None or is_quantised:
         return first
-    stored = {name: tuple(tensor.shape) for name, tensor in first.files.tensors({})}
+    stored = first.files.shapes()
     return _load_as_body(first, stored, load_again) or _load_renamed(first, stored, load_again)
 
 
@@ -43,14 +43,16 @@ def _load_as_body(
         return None
     if first.info["mismatched_keys"] or any(name.startswith(prefix) for name in first.missing):
         return None
-    if first.model.base_model is first.model:
-        return None
+    if first.model.base_model is first.model or not stored.keys().isdisjoint(_names_of(first)):
+        return None  # what has a name of the whole model now is of the head
     choice = replace(
         first.choice, model_class=body, config=select_sub_config(first.choice.config, body)
     )
     second = load_again(first.files, choice)
-    if not second.is_complete or second.info["unexpected_keys"]:
-        second = replace(first, model=first.model.base_model, info=_fit_body(first, stored))
+    if not second.is_complete:
+        # the body inside the whole model lacks nothing: it may be built without a pooler, say
+        info = first.info | {"missing_keys": ()}
+        second = replace(first, model=first.model.base_model, info=info)
     note = (
         f"the weights are those of {body.__name__}, without the head of "
         f"{type(first.model).__name__} that the configuration names; loaded as {body.__name__}"
@@ -58,16 +60,14 @@ def _load_as_body(
     return replace(second, notes=(note,))
 
 
-def _fit_body(first: LoadedWeights, stored: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
-    """The mismatches of the body inside the whole model, which was built without a pooler, say."""
-    names = first.model.base_model.state_dict().keys()
-    return {"missing_keys": (), "unexpected_keys": stored.keys() - names, "mismatched_keys": ()}
+def _names_of(loaded: LoadedWeights) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(value.shape) for name, value in loaded.model.state_dict().items()}
 
 
 def _load_renamed(
     first: LoadedWeights, stored: Mapping[str, tuple[int, ...]], load_again: LoadAgain
 ) -> LoadedWeights:
-    expected = {name: tuple(value.shape) for name, value in first.model.state_dict().items()}
+    expected = _names_of(first)
     ways = find_renamings(stored, expected, first.missing)
     if len(ways) > 1:
         return _keep_ambiguous(first, [way.cut[0] for way in ways])
@@ -75,7 +75,13 @@ def _load_renamed(
         return first
     way = ways[0]
     tensors = _renamed_reader(first.files.tensors, way)
-    files = replace(first.files, tensors=tensors, state_dict=lambda: dict(tensors({})))
+    shapes = {way.names.get(key, key): shape for key, shape in stored.items()}
+    files = replace(
+        first.files,
+        tensors=tensors,
+        shapes=lambda: shapes,
+        state_dict=lambda: dict(tensors({})),
+    )
     second = load_again(files, first.choice)
     if not second.is_complete:
         return first

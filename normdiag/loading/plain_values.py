@@ -54,18 +54,26 @@ def is_ordinary(tensor: torch.Tensor) -> bool:
 
 def _convert_values(tensor: Any) -> torch.Tensor:
     converted: torch.Tensor
-    if not _is_wrapper(tensor):
-        if tensor.layout != torch.strided:
-            converted = tensor.to_dense()
-        elif tensor.is_nested:
-            converted = tensor.to_padded_tensor(0.0)
-        else:
-            converted = tensor.dequantize()
+    if tensor.is_nested:
+        converted = _join_nested(tensor)
+    elif not _is_wrapper(tensor):
+        is_sparse = tensor.layout != torch.strided
+        converted = tensor.to_dense() if is_sparse else tensor.dequantize()
     elif hasattr(type(tensor), "__tensor_flatten__") or not tensor.untyped_storage().data_ptr():
         converted = tensor.dequantize()  # its values lie in the tensors that it wraps
     else:
         converted = tensor.as_subclass(torch.Tensor)
     return converted.detach()
+
+
+def _join_nested(tensor: torch.Tensor) -> torch.Tensor:
+    """The parts behind each other, and no padding between them, which would be values of no part.
+
+    Along the first axis where the others agree, else of one axis.
+    """
+    parts = tensor.unbind()
+    is_ragged_once = len({part.shape[1:] for part in parts}) == 1
+    return torch.cat(parts if is_ragged_once else [part.reshape(-1) for part in parts])
 
 
 def _unreadable_error(name: str, tensor: torch.Tensor, why: str) -> LoadError:

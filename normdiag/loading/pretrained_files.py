@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,8 @@ class PretrainedFiles:
     folder: Path
     settings: ConfigFile | None
     tensors: TensorReader
+    shapes: Callable[[], Mapping[str, tuple[int, ...]]]
+    """Reads the names and shapes of all tensors, and no values where the format allows it."""
     gguf_file: str | None = None
     is_language_model: bool = False
     """Whether a GGUF, which names no class, holds a language model with its head."""

@@ -31,7 +31,7 @@ def find_renamings(stored: Shapes, expected: Shapes, missing: frozenset[str]) ->
     if not missing:
         return []
     by_prefix = [
-        Renaming((prefix,), _cut_prefix(stored, prefix))
+        Renaming((prefix,), _cut_prefix(stored, expected, prefix))
         for prefix in sorted(_prefixes_of(min(missing), stored))
     ]
     fitting = [each for each in by_prefix if _fits(each, stored, expected, missing)]
@@ -46,8 +46,11 @@ def _prefixes_of(name: str, stored: Shapes) -> Iterator[str]:
     yield from (key[: -len(name)] for key in stored if key.endswith("." + name))
 
 
-def _cut_prefix(stored: Shapes, prefix: str) -> dict[str, str]:
-    return {key: key[len(prefix) :] for key in stored if key.startswith(prefix)}
+def _cut_prefix(stored: Shapes, expected: Shapes, prefix: str) -> dict[str, str]:
+    """The names without `prefix`, save those that are names of the model as they are."""
+    return {
+        key: key[len(prefix) :] for key in stored if key.startswith(prefix) and key not in expected
+    }
 
 
 def _cut_foreign_parts(stored: Shapes, expected: Shapes) -> Renaming:
@@ -65,11 +68,14 @@ def _cut_foreign_parts(stored: Shapes, expected: Shapes) -> Renaming:
 
 
 def _fits(renaming: Renaming, stored: Shapes, expected: Shapes, missing: frozenset[str]) -> bool:
-    """Whether every missing name is there once, and no name that fitted before is taken."""
+    """Whether every missing name is there once, and no name that fitted before is taken.
+
+    A loader may miss what is no name of the model; nothing can be said to fit that.
+    """
     targets = list(renaming.names.values())
     is_unique = len(set(targets)) == len(targets)
     taken = set(targets) & (stored.keys() - renaming.names.keys())
     by_target = {name: stored[key] for key, name in renaming.names.items()}
-    return (
-        is_unique and not taken and all(by_target.get(name) == expected[name] for name in missing)
-    )
+    shapes = {name: expected.get(name) for name in missing}
+    is_found = all(shape is not None and shape == by_target.get(n) for n, shape in shapes.items())
+    return is_unique and not taken and is_found

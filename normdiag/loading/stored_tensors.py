@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,9 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from normdiag.errors import LoadError
+from normdiag.loading.safetensors_header import read_safetensors_header
 from normdiag.loading.torch_pickle import read_torch_pickle
-from normdiag.loading.weight_files import WeightFiles
+from normdiag.loading.weight_files import FileFormat, WeightFiles
 
 if TYPE_CHECKING:
     from normdiag.loading.interface import TensorReader
@@ -33,21 +34,38 @@ def stored_tensors(weights: WeightFiles) -> TensorReader:
     return lambda resident: _iterate_pickles(weights)
 
 
+def stored_shapes(weights: WeightFiles) -> dict[str, tuple[int, ...]]:
+    """Names and shapes of the tensors of `weights`: of headers alone, or of mapped archives."""
+    if weights.format == "safetensors":
+        headers = [read_safetensors_header(path) for path in weights.paths]
+        return {name: entry.shape for header in headers for name, entry in header.items()}
+    return {name: tuple(tensor.shape) for name, tensor in _iterate_pickles(weights)}
+
+
+def list_tensors(kind: FileFormat, path: Path) -> list[str]:
+    """The names of the tensors of one file."""
+    return list(read_safetensors_header(path) if kind == "safetensors" else read_torch_pickle(path))
+
+
+def read_named_tensors(
+    kind: FileFormat, path: Path, names: Collection[str]
+) -> Iterator[tuple[str, torch.Tensor]]:
+    """The tensors of these names in one file, which is opened once."""
+    if kind == "safetensors":
+        with _open_safetensors(path) as file:
+            yield from ((name, _read_tensor(path, file, name, None)) for name in names)
+    else:
+        content = read_torch_pickle(path)
+        yield from ((name, content[name]) for name in names)
+
+
 def _iterate_safetensors(
     weights: WeightFiles, resident: Mapping[str, torch.Tensor]
 ) -> Iterator[tuple[str, torch.Tensor]]:
     for path in weights.paths:
         with _open_safetensors(path) as file:
             for name in file.keys():  # noqa: SIM118  (the file is not a mapping)
-                try:
-                    loaded = resident.get(name)
-                    if loaded is not None and _is_loaded_unchanged(file.get_slice(name), loaded):
-                        tensor = loaded
-                    else:
-                        tensor = file.get_tensor(name)
-                except (SafetensorError, KeyError, AttributeError) as error:
-                    raise LoadError(f"{path}: tensor {name} cannot be read ({error})") from error
-                yield name, tensor
+                yield name, _read_tensor(path, file, name, resident.get(name))
 
 
 def _open_safetensors(path: Path) -> Any:
@@ -57,6 +75,16 @@ def _open_safetensors(path: Path) -> Any:
         raise LoadError(
             f"{path} cannot be read: {error}", "the file is damaged; copy or download it again"
         ) from error
+
+
+def _read_tensor(path: Path, file: Any, name: str, loaded: torch.Tensor | None) -> torch.Tensor:
+    try:
+        if loaded is not None and _is_loaded_unchanged(file.get_slice(name), loaded):
+            return loaded
+        tensor: torch.Tensor = file.get_tensor(name)
+    except (SafetensorError, KeyError, AttributeError) as error:
+        raise LoadError(f"{path}: tensor {name} cannot be read ({error})") from error
+    return tensor
 
 
 def _is_loaded_unchanged(stored: Any, loaded: torch.Tensor) -> bool:

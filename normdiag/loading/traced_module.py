@@ -24,10 +24,10 @@ def describe_traced(model: nn.Module) -> tuple[str, ...]:
     )
 
 
-def exported_program(built: Any) -> Any | None:
-    """`built` where it is an ExportedProgram, which holds a module and is none."""
+def is_exported_program(built: Any) -> bool:
+    """Whether it is an ExportedProgram, which holds a module and is none."""
     kind = getattr(sys.modules.get("torch.export"), "ExportedProgram", None)
-    return built if kind is not None and isinstance(built, kind) else None
+    return kind is not None and isinstance(built, kind)
 
 
 def _has_script(model: nn.Module) -> bool:

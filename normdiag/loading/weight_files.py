@@ -15,6 +15,7 @@ from normdiag.loading.safetensors_header import read_safetensors_header
 # In the order in which transformers looks for them.
 STANDARD = ("model.safetensors", "pytorch_model.bin")
 INDEX_SUFFIX = ".index.json"
+FileFormat = Literal["safetensors", "pickle"]
 _POINTER = b"version https://git-lfs"
 
 
@@ -22,7 +23,7 @@ _POINTER = b"version https://git-lfs"
 class WeightFiles:
     """The files that hold the weights of one checkpoint."""
 
-    format: Literal["safetensors", "pickle"]
+    format: FileFormat
     paths: tuple[Path, ...]
 
     def check(self) -> None:

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from torch import nn
 
-from normdiag.capture.scopes import plain_path
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
 from normdiag.graph import Node
 from normdiag.measure.passes.forward_structure import ForwardStructure
-from normdiag.measure.unused_modules import find_unused_modules
+from normdiag.measure.unused_modules import divide_modules, find_unused_modules
 from normdiag.structure.dataflow import step_back, trace_dependency
 from normdiag.structure.stack_structure import StackStructure
 from normdiag.structure.stream_chains import stream_width
@@ -24,14 +23,14 @@ def summarise_coverage(
 ) -> Coverage:
     """List what one forward leaves unexplained, and what was `skipped`."""
     sites = forward.sites
-    not_called = _modules_not_called(model, forward)
+    used = divide_modules(model, forward.graph)
     return Coverage(
         unexplained_adds=tuple(_unexplained_adds(forward)),
         unexplained_norms=tuple(
             id for norm, id in sites.norms.items() if sites.attachments[norm].role == "unattached"
         ),
-        modules_not_called=not_called,
-        unused_modules=tuple(find_unused_modules(model, forward, not_called)),
+        modules_not_called=tuple(used.not_called),
+        unused_modules=tuple(find_unused_modules(used, forward)),
         skipped=(*skipped, *_opaque_kernels(forward)),
         operations=len(forward.graph),
     )
@@ -123,25 +122,3 @@ def _opaque_kernels(forward: ForwardStructure) -> list[SkippedMeasurement]:
         )
         for op, paths in places.items()
     ]
-
-
-def _modules_not_called(model: nn.Module, forward: ForwardStructure) -> tuple[str, ...]:
-    """Modules with parameters that did not run and of which no parameter was used, outermost first.
-
-    A whole tower that did not run is named itself, and after it the modules inside it.
-    """
-    used = {
-        p.name.rpartition(".")[0]
-        for node in forward.graph
-        for p in node.parents
-        if p.op in ("parameter", "buffer") and p.name is not None
-    }
-    used_paths: set[str] = set()
-    for path in {*forward.graph.calls, *map(plain_path, used)}:
-        parts = path.split(".")
-        used_paths |= {".".join(parts[:end]) for end in range(len(parts) + 1)}
-    return tuple(
-        path
-        for path, module in model.named_modules()
-        if plain_path(path) not in used_paths and next(module.parameters(), None) is not None
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 import torch
@@ -55,10 +55,11 @@ def check_tensors(
             noted.append(line)
         if keep_vectors and tensor.dim() == 1:
             vectors.append(line)
+    unstored = {name: buffer for name, buffer in buffers.items() if name not in fingerprints}
     fingerprints |= {
         name: fingerprint_tensor(tensor, is_buffer=True)
-        for name, tensor in _iterate_plain_buffers(buffers)
-        if name not in fingerprints and _is_finite(tensor)
+        for name, buffer in unstored.items()
+        if _is_finite(tensor := plain_values(name, buffer))
     }
     result = StaticPass(
         tensors=count,
@@ -71,13 +72,6 @@ def check_tensors(
         fingerprints=fingerprints,
     )
     return result, hashlib.sha256(b"".join(sorted(prints))).hexdigest()
-
-
-def _iterate_plain_buffers(
-    buffers: Mapping[str, torch.Tensor],
-) -> Iterator[tuple[str, torch.Tensor]]:
-    for name, buffer in buffers.items():
-        yield name, plain_values(name, buffer)
 
 
 def _is_finite(tensor: torch.Tensor) -> bool:

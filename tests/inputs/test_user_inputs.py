@@ -44,6 +44,12 @@ class TestPython:
         assert batch.args == ()
         assert batch.ids == ((1, 2, 3), (4, 5, 6))
 
+    def test_a_forward_that_states_no_arguments_keeps_positions(self) -> None:
+        model = torch.nn.Linear(2, 2)
+        model.forward = torch.add  # written in C
+        (batch,) = batches_from_inputs((IDS, IDS), collect_requirements(wrap_module(model)))
+        assert len(batch.args) == 2 and batch.inputs == {}
+
     def test_a_list_is_several_forwards(self) -> None:
         batches = batches_from_inputs([{"input_ids": IDS}, torch.ones(3, 2, 4)])
         assert [batch.rows for batch in batches] == [(0, 1), (2, 3, 4)]

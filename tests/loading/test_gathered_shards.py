@@ -114,6 +114,50 @@ def test_what_is_put_back_after_an_error(mesh: Any) -> None:
     assert tensor_state(model) == before
 
 
+def test_what_is_put_back_where_gathering_itself_fails(
+    mesh: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = shard_parameters(build_decoder(), mesh)
+    before = tensor_state(model)
+    monkeypatch.setattr("normdiag.loading.gathered_shards._remove_wrappers", fail_to_remove)
+    with pytest.raises(NotImplementedError):
+        wrap_module(model)
+    assert tensor_state(model) == before
+
+
+def fail_to_remove(*_: object) -> None:
+    raise NotImplementedError
+
+
+def test_a_package_of_the_user_may_have_any_name(mesh: Any) -> None:
+    """Its classes and hooks are part of the model."""
+    ours = type("Ours", (nn.Linear,), {"__module__": "ours.distributed.layers"})
+    model = nn.Sequential(ours(4, 4))
+    model[0].register_forward_hook(double_output)
+    shard = shard_whole(model, mesh)
+    loaded = wrap_module(shard)
+    assert type(loaded.model[0]) is ours
+    x = torch.ones(1, 4)
+    assert torch.equal(loaded.model(x), 2 * nn.functional.linear(x, *model[0].parameters()))
+    loaded.restore()
+    assert type(model[0]) is not ours and isinstance(model[0], ours)
+
+
+def double_output(module: nn.Module, args: object, output: torch.Tensor) -> torch.Tensor:
+    return 2 * output
+
+
+double_output.__module__ = "ours.distributed.hooks"
+
+
+def shard_whole(model: nn.Module, mesh: Any) -> nn.Module:
+    from torch.distributed.fsdp import fully_shard
+
+    for part in model:
+        fully_shard(part, mesh=mesh)
+    return model
+
+
 def test_tied_parameters_stay_tied(mesh: Any) -> None:
     model = nn.ModuleList([nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)])
     model[1].weight = model[0].weight
@@ -135,5 +179,17 @@ def test_more_than_one_process_is_refused(mesh: Any, monkeypatch: pytest.MonkeyP
     before = tensor_state(model)
     monkeypatch.setattr(type(mesh), "size", lambda *_: 4)
     with pytest.raises(LoadError, match=r"blocks\.0\.n1\.weight is sharded over 4 processes"):
+        wrap_module(model)
+    assert tensor_state(model) == before
+
+
+def test_what_is_refused_is_left_as_it_was(mesh: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a forward the root's own parameters lie gathered, and stay so."""
+    model = shard_parameters(build_decoder(), mesh)
+    model(**build_input())
+    before = tensor_state(model)
+    assert any(type(p.data) is torch.Tensor for p in model.parameters())
+    monkeypatch.setattr(type(mesh), "size", lambda *_: 4)
+    with pytest.raises(LoadError, match="is sharded over 4 processes"):
         wrap_module(model)
     assert tensor_state(model) == before

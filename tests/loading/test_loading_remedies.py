@@ -118,6 +118,44 @@ def test_a_body_without_its_head_is_the_body(
     assert any(f"without the head of {family}ForMaskedLM" in note for note in loaded.notes)
 
 
+def test_a_part_of_the_head_is_no_body(tmp_path: Path, run: Load) -> None:
+    """The bias of the head is stored under the head's own name: what else it needs is missing."""
+    body = transformers.BertModel(transformers.BertConfig(**SIZES), add_pooling_layer=False)
+    save_body(body, "BertForMaskedLM", tmp_path)
+    rewrite(tmp_path, lambda s: s | {"cls.predictions.bias": torch.ones(SIZES["vocab_size"])})
+    loaded = run(tmp_path)
+    assert type(loaded.model) is transformers.BertForMaskedLM
+    assert "cls.predictions.transform.dense.weight" in loaded.loading.missing
+    assert not any("without the head" in note for note in loaded.notes)
+
+
+def test_what_the_body_lacks_is_the_loaders_word(tmp_path: Path, run: Load) -> None:
+    """It knows names of old releases, which the body's own names do not."""
+    body = transformers.BertModel(transformers.BertConfig(**SIZES), add_pooling_layer=False)
+    save_body(body, "BertForMaskedLM", tmp_path)
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    rewrite(tmp_path, lambda s: {rename_end(n, old): v for n, v in s.items()} | {"new.w": EXTRA})
+    loaded = run(tmp_path)
+    assert type(loaded.model) is transformers.BertModel
+    assert loaded.loading.missing == () and loaded.loading.unexpected == ("new.w",)
+
+
+EXTRA = torch.ones(3)
+
+
+def rename_end(name: str, ends: dict[str, str]) -> str:
+    end = next((end for end in ends if name.endswith(end)), "")
+    return name.removesuffix(end) + ends.get(end, "")
+
+
+def test_no_value_is_read_to_know_the_shapes(
+    copy_of_llama: Path, run: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rewrite(copy_of_llama, lambda s: {n: v for n, v in s.items() if n != "lm_head.weight"})
+    monkeypatch.delattr("normdiag.loading.stored_tensors._iterate_safetensors")
+    assert run(copy_of_llama).loading.missing == ("lm_head.weight",)
+
+
 def test_a_language_models_lost_head_is_no_body(copy_of_llama: Path, run: Load) -> None:
     rewrite(copy_of_llama, lambda s: {n: v for n, v in s.items() if n != "lm_head.weight"})
     loaded = run(copy_of_llama)

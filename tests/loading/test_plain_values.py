@@ -77,6 +77,26 @@ def test_they_are_read(tensor: torch.Tensor) -> None:
     assert torch.equal(actual.as_subclass(torch.Tensor), VALUES)
 
 
+def nest_parts(*shapes: tuple[int, ...], layout: torch.layout) -> torch.Tensor:
+    parts = [torch.full(shape, number + 1.0) for number, shape in enumerate(shapes)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of their being a prototype
+        return torch.nested.nested_tensor(parts, layout=layout)
+
+
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged])
+def test_parts_of_several_sizes_are_joined(layout: torch.layout) -> None:
+    """Nothing but their own values: no zeros where one is shorter."""
+    joined = plain_values("w", nest_parts((2, 3), (4, 3), layout=layout))
+    assert is_ordinary(joined)
+    assert torch.equal(joined, torch.tensor([1.0, 1, 2, 2, 2, 2])[:, None].expand(6, 3))
+
+
+def test_parts_that_differ_along_each_axis_are_flat() -> None:
+    joined = plain_values("w", nest_parts((1, 3), (2, 2), layout=torch.strided))
+    assert joined.tolist() == [1, 1, 1, 2, 2, 2, 2]
+
+
 def test_an_ordinary_one_is_not_copied() -> None:
     assert plain_values("w", nn.Parameter(VALUES)).data_ptr() == VALUES.data_ptr()
 

@@ -68,6 +68,20 @@ def test_no_name_that_fits_is_taken() -> None:
     assert find_renamings(stored, MODEL, frozenset({"head.weight"})) == []
 
 
+def test_a_name_that_fits_keeps_the_part_that_is_cut_from_others() -> None:
+    """`model.` is a part of the model's own names, and stands before the head's as well."""
+    stored = dict(MODEL)
+    stored["model.head.weight"] = stored.pop("head.weight")
+    (way,) = find_renamings(stored, MODEL, frozenset({"head.weight"}))
+    assert dict(way.names) == {"model.head.weight": "head.weight"}
+
+
+def test_what_the_loader_misses_and_the_model_does_not_name_fits_nothing() -> None:
+    stored = {f"m.{name}": shape for name, shape in MODEL.items()} | {"m.packed": (3,)}
+    assert find_renamings(stored, MODEL, ALL | {"packed"}) == []
+    assert find_renamings(stored, MODEL, frozenset({"packed"})) == []
+
+
 def test_a_model_that_is_stored_twice_is_no_ones_choice() -> None:
     stored = {f"{p}.{name}": shape for p in ("model", "ema") for name, shape in MODEL.items()}
     ways = find_renamings(stored, MODEL, ALL)

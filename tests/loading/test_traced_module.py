@@ -10,6 +10,7 @@ from torch import nn
 
 import normdiag
 from normdiag.errors import LoadError
+from normdiag.loading.device_and_dtype import prepare_model
 from normdiag.loading.factory import wrap_module
 from normdiag.loading.load_target import load_target
 from tests.wrapped_models import LAYERS, build_decoder, build_input
@@ -52,6 +53,13 @@ def test_every_add_and_norm_is_seen(form) -> None:
         )
     note = report.subject.probe.note or ""
     assert ("its graph was run" in note) == (form is not unflatten)
+
+
+def test_what_surrounds_an_exported_part_is_in_eval_mode() -> None:
+    exported = torch.export.export(nn.Linear(2, 2), (torch.ones(1, 2),)).module()
+    ahead, behind = nn.Dropout(), nn.Sequential(nn.Dropout())
+    model = prepare_model(nn.Sequential(ahead, exported, behind), torch.device("cpu"))
+    assert not any(part.training for part in (model, ahead, behind, behind[0]))
 
 
 def test_an_exported_program_is_asked_for_its_module(tmp_path: Path) -> None:

@@ -133,3 +133,16 @@ def test_empty_tensors_are_named_and_not_counted() -> None:
     assert found.empty == ("a", "b")
     assert (found.tensors, found.elements) == (1, 2)
     assert look({"ids": torch.empty(0, dtype=torch.int64)}).empty == ()
+
+
+def test_a_buffer_that_is_stored_is_not_read_again() -> None:
+    """Only what the checkpoint lacks is read from the model."""
+    gone, rates = torch.ones(4), torch.ones(3)
+    gone.untyped_storage().resize_(0)  # reading it is an error
+    result, _ = check_tensors(
+        [("stored", torch.ones(4))],
+        {},
+        keep_vectors=False,
+        buffers={"stored": gone, "rates": rates},
+    )
+    assert set(result.fingerprints) == {"stored", "rates"}

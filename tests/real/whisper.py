@@ -52,27 +52,22 @@ _SELF_ATTENTION = (("q_proj", "k_proj", "v_proj"), ("out_proj",))
 _CROSS_ATTENTION = (("q_proj",), ("k_proj", "v_proj"), ("out_proj",))
 
 
-def float16_copy() -> Path:
-    """The directory, converted once and kept in the cache."""
-    return _convert(1500)
+_POSITIONS = 32
 
 
 def short_copy() -> Path:
-    """The same for 0.64 s of audio instead of 30: the encoder has the first 32 positions.
+    """The directory, converted once and kept in the cache.
 
-    The cost of block Jacobians grows with the positions, which this encoder cannot leave out.
+    For 0.64 s of audio instead of 30: the encoder has the first 32 of its 1,500 positions. The cost
+    of block Jacobians grows with the positions, which this encoder cannot leave out.
     """
-    return _convert(32)
-
-
-def _convert(positions: int) -> Path:
-    copy = cache_directory() / f"whisper-base-float16-{positions}-{PARTS[0].version}"
+    copy = cache_directory() / f"whisper-base-float16-{_POSITIONS}-{PARTS[0].version}"
     if not copy.exists():
         state = rename_variables(read_variables(join_parts(PARTS)))
-        state[ENCODER_POSITIONS] = state[ENCODER_POSITIONS][:positions].clone()
+        state[ENCODER_POSITIONS] = state[ENCODER_POSITIONS][:_POSITIONS].clone()
         with torch.device("meta"):
             model = WhisperForConditionalGeneration(
-                WhisperConfig(**CONFIG, max_source_positions=positions)
+                WhisperConfig(**CONFIG, max_source_positions=_POSITIONS)
             )
         model.load_state_dict(state, assign=True)
         with tempfile.TemporaryDirectory(dir=copy.parent) as scratch:

@@ -285,3 +285,61 @@ class TestModulesThatNeverRun:
         (unused,) = report.coverage.unused_modules
         assert (unused.module, unused.stack) == ("other_head", None)
         assert codes_of(report) == set()
+
+    def test_a_layer_of_a_kind_that_this_input_does_not_need(self) -> None:
+        """Cross-attention without an image, or a layer that predicts the token after the next."""
+
+        class Crossing(Block):
+            def __init__(self) -> None:
+                super().__init__(pre)
+                self.gate = nn.Parameter(torch.zeros(1))
+
+        class Skipping(Decoder):
+            def forward(self, ids: Tensor) -> Tensor:
+                x = self.tok(ids)
+                for block in self.blocks:
+                    x = x if isinstance(block, Crossing) else block(x)
+                return self.head(self.final(x))
+
+        model = Skipping(pre, pre, pre)
+        model.blocks[1] = Crossing()
+        report = inspect_decoder(model)
+        (unused,) = report.coverage.unused_modules
+        assert (unused.module, unused.stack, unused.runs_elsewhere) == ("blocks.1", "blocks", False)
+        assert codes_of(report) == set()
+
+    def test_a_module_that_is_tied_to_one_that_ran(self) -> None:
+        class Projected(Block):
+            def __init__(self) -> None:
+                super().__init__(lambda b, x: pre(b, x) + 0 * b.first(x))
+                self.first = nn.Linear(WIDTH, WIDTH)
+                self.second = nn.Linear(WIDTH, WIDTH)
+                self.second.weight = self.first.weight
+
+        model = Decoder(pre, pre)
+        model.other_head = nn.Linear(WIDTH, 11, bias=False)
+        model.other_head.weight = model.tok.weight
+        report = inspect_decoder(model)
+        assert report.coverage.unused_modules == () == report.coverage.modules_not_called
+        model.blocks[0] = Projected()
+        (unused,) = inspect_decoder(model).coverage.unused_modules
+        assert (unused.module, unused.parameters) == ("blocks.0.second", WIDTH)  # its bias
+
+    @pytest.mark.parametrize("is_dictionary", [False, True])
+    def test_vectors_that_are_no_norm(self, is_dictionary: bool) -> None:
+        """A LayerScale, and norms of languages that were not asked for."""
+
+        class Scale(nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.gain = nn.Parameter(torch.ones(WIDTH))
+
+        model = Decoder(pre, pre)
+        for block in model.blocks:
+            norms = nn.ModuleDict({"de": nn.LayerNorm(WIDTH), "fr": nn.LayerNorm(WIDTH)})
+            block.part = norms if is_dictionary else Scale()
+        report = inspect_decoder(model)
+        unused = report.coverage.unused_modules
+        assert [u.module for u in unused] == ["blocks.0.part", "blocks.1.part"]
+        assert not any(u.is_norm for u in unused)
+        assert codes_of(report) == set()

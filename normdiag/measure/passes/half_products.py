@@ -14,14 +14,18 @@ from torch.utils._pytree import tree_map_only
 _ATEN = torch.ops.aten
 _PRODUCTS = frozenset(
     {
-        _ATEN.mm,
-        _ATEN.bmm,
-        _ATEN.addmm,
-        _ATEN.baddbmm,
-        _ATEN.convolution,
-        _ATEN.convolution_backward,
+        _ATEN.mm.default,
+        _ATEN.bmm.default,
+        _ATEN.addmm.default,
+        _ATEN.baddbmm.default,
+        _ATEN.mv.default,
+        _ATEN.addmv.default,
+        _ATEN.dot.default,
+        _ATEN.convolution.default,
+        _ATEN.convolution_backward.default,
     }
 )
+"""Those that return a new tensor of the operands' dtype: the dtype of `out=` is the caller's."""
 
 
 @contextmanager
@@ -48,7 +52,7 @@ class _RoundedProducts(TorchDispatchMode):  # type: ignore[no-untyped-call]
         named = kwargs or {}
         first = args[0] if args else None
         if (
-            func.overloadpacket in _PRODUCTS
+            func in _PRODUCTS
             and isinstance(first, Tensor)
             and first.dtype == torch.float16
             and first.device.type == "cpu"

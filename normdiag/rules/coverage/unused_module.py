@@ -21,8 +21,9 @@ class UnusedModuleRule(Rule):
 
     Reports modules of which neither the forward nor a parameter was used in this run. Inside the
     layers of a stack it is a warning for a norm, for a module that runs in other layers, and for a
-    whole layer. Elsewhere, where the same part with weights does not run in any layer, and where
-    the input chooses among equal modules, it is info.
+    whole layer of the kind of others that run: with parameters of the same names and shapes.
+    Elsewhere, where the same part with weights does not run in any layer, and where the input
+    chooses among equal modules, it is info.
 
     ## Why it matters
 
@@ -32,8 +33,9 @@ class UnusedModuleRule(Rule):
     ## How it is measured
 
     One forward: a module that was not called, inside a module that was, and none of whose
-    parameters was an operand. Items of a list of which other items ran count as chosen by the
-    input (experts).
+    parameters was an operand, under whichever of its names. Items of a list of which other items
+    ran count as chosen by the input (experts). A norm is what has the class of a module that ran
+    and was found to be a norm.
 
     ## Thresholds
 
