@@ -23,7 +23,7 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
-GUIDES = tuple(ROOT / "docs" / "guides" / name for name in ("ci.md", "compare.md"))
+GUIDES = tuple(ROOT / "docs" / "guides" / name for name in ("ci.md", "compare.md", "report.md"))
 PAGES = (README, *GUIDES)
 BLOCK = re.compile(r"(?<=^```console\n)(.*?)(?=^```$)", re.MULTILINE | re.DOTALL)
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
