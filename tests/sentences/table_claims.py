@@ -167,8 +167,35 @@ def check_tensors(heading: str, rows: list[TextRow], report: Json) -> None:
         _must_agree(row["not finite"], tensor["nonfinite"], row["tensor"])
 
 
+def check_stream_weights(heading: str, rows: list[TextRow], report: Json) -> None:
+    """One row per add, in order of depth; a weight per stream, eight at most."""
+    adds = {a["id"]: a for a in report["architecture"]["residual_adds"]}
+    of_stack = [a for a in adds.values() if a["stack"] == _stack_of(heading)]
+    ends = [(row["layer"], row["add"]) for row in rows]
+    shown = [a for a in of_stack for layer, add in ends if _is_add(a, layer, add)]
+    assert [a["depth"] for a in shown] == sorted(a["depth"] for a in shown)
+    assert len(shown) == len(rows)
+    for add, row in zip(shown, rows, strict=True):
+        for title in ("read", "write"):
+            weights = add[f"{title}_weights"]
+            cells = row[title].removesuffix(" ..").split(" ")
+            if weights is not None and weights["kind"] == "data":
+                assert row[title] == "by token"
+            elif weights is None or weights["values"] is None:
+                assert row[title] == "-"
+            else:
+                assert row[title].endswith(" ..") == (len(weights["values"]) > len(cells))
+                for cell, value in zip(cells, weights["values"], strict=len(cells) < 8):
+                    _must_agree(cell, value, f"{add['id']} {title}")
+
+
+def _is_add(add: Json, layer: str, end: str) -> bool:
+    return str(add["layer"]) == layer and bool(add["id"].endswith(f"/{end}"))
+
+
 TABLES: dict[str, TableCheck] = {
     "Stream of ": check_stream,
+    "Streams of ": check_stream_weights,
     "Norms": check_norms,
     "Jacobians of ": check_blocks,
     "Gradients": check_gradients,

@@ -16,6 +16,7 @@ from normdiag.number_text import format_count
 from normdiag.render.elements import Element, Fact, FactList, Heading, Sentence
 from normdiag.render.escape import shorten_text
 from normdiag.render.sections.stack_names import name_stack
+from normdiag.render.sections.stream_weights import tabulate_stream_weights
 from normdiag.render.truncated_lines import join_truncated
 from normdiag.report.report import Report
 
@@ -51,6 +52,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
                 Fact(label=label, lines=(value,)) for label, value in _list_facts(stack, inside)
             )
         )
+        yield from tabulate_stream_weights(report, stack, all_rows=all_rows)
 
 
 def _list_facts(stack: Stack, norms: tuple[Norm, ...]) -> Iterator[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -27,7 +26,7 @@ from normdiag.render.escape import shorten_text
 from normdiag.render.sections.depth import describe_depth
 from normdiag.render.sections.growth import describe_growth
 from normdiag.render.sections.layer_rows import insert_gaps, select_layers
-from normdiag.render.sections.stack_names import name_stack
+from normdiag.render.sections.stack_names import name_stack, shorten_add_id
 from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
 
@@ -104,7 +103,7 @@ def _make_row(stack: Stack, site: _Site, axis: Axis) -> Row:
     return Row(
         cells=(
             str(site.add.layer),
-            Name(text=_shorten_id(site.add, stack.id)),
+            Name(text=shorten_add_id(site.add.id, stack.id)),
             Number(value=measurement.out_norm.median),
             Bar(value=measurement.out_norm.median, axis=axis),
             Number(value=measurement.update_ratio.median),
@@ -113,12 +112,6 @@ def _make_row(stack: Stack, site: _Site, axis: Axis) -> Row:
             str(measurement.max_channel),
         )
     )
-
-
-def _shorten_id(add: ResidualAdd, stack: str) -> str:
-    """Return the id without the stack, which the heading names, and without the layer's number."""
-    inside = add.id.removeprefix(f"{stack}.")
-    return re.sub(r"^\d+[./]", "", inside)
 
 
 def _describe_extremes(sites: list[_Site]) -> Iterator[str]:
