@@ -186,9 +186,7 @@ def linear_form(node: Node) -> LinearForm | None:
 
 def _is_mean_of_features(node: Node, form: MeanForm) -> bool:
     """Whether a mean may be one number per token: of x.mean((-2, -1)) the last axis is another."""
-    return -1 in form.axes and (
-        len(form.axes) == 1 or len(node.shape) == len(form.source.shape)
-    )
+    return -1 in form.axes and (len(form.axes) == 1 or len(node.shape) == len(form.source.shape))
 
 
 def operand_form(operand: Any) -> Form | None:
