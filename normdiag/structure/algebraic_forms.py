@@ -177,11 +177,16 @@ def linear_form(node: Node) -> LinearForm | None:
         return form
     if isinstance(form, (PowerForm, SquareForm, ScaleShiftTerm)):
         return None
-    if isinstance(form, MeanForm) and -1 in form.axes:
+    if isinstance(form, MeanForm) and _is_mean_of_features(node, form):
         return None  # over other axes the mean itself may be normalised: pooled tokens
     if isinstance(form, GainedForm) and isinstance(form.form, PowerForm):
         return None
     return LinearForm(uncast_value(node)) if node.is_data and node.is_floating else None
+
+
+def _is_mean_of_features(node: Node, form: MeanForm) -> bool:
+    """Whether a mean may be one number per token: of x.mean((-2, -1)) the last axis is another."""
+    return -1 in form.axes and (len(form.axes) == 1 or len(node.shape) == len(form.source.shape))
 
 
 def operand_form(operand: Any) -> Form | None:

@@ -22,6 +22,9 @@ VIEWS = frozenset(
 RESHAPES = frozenset({"view", "_unsafe_view", "reshape", "_reshape_alias", "expand", "expand_as"})
 """Views that keep the order of the elements."""
 
+PERMUTATIONS = frozenset({"permute", "transpose", "swapaxes", "movedim", "t"})
+"""Views that change the order of the axes."""
+
 PARTS = frozenset(
     {"slice", "select", "split", "split_with_sizes", "chunk", "unbind", "narrow", "unsafe_split"}
 )

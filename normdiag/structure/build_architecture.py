@@ -230,7 +230,8 @@ def _describe_stack(
     attachments: dict[DetectedNorm, NormAttachment],
 ) -> Stack:
     found = classify_stack(stack)
-    kinds = Counter(n.kind for _, n in counted_norms(stack))
+    counted = sorted(counted_norms(stack), key=lambda pair: pair[1].index)  # the first of a tie
+    kinds = Counter(n.kind for _, n in counted)
     kind: NormKind | None = kinds.most_common(1)[0][0] if kinds else None  # type: ignore[assignment]
     before = [n for n, a in attachments.items() if a.role == "embedding"]
     at_start = [n for n in before if n in stack.embedding_norms]

@@ -15,6 +15,7 @@ from normdiag.structure.aten_operations import (
     is_contraction,
     part_axis,
 )
+from normdiag.structure.joined_parts import find_joined_operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def step_back(node: Node) -> tuple[Node, ScaleFactor | None] | None:
     if op in CASTS or op in DROPOUT:
         return first, None
     if op in VIEWS:
-        return None if part_axis(node) == -1 else (first, None)
+        return None if part_axis(node) == -1 else (find_joined_operand(node) or first, None)
     if op in MASKING:
         return _step_past_mask(node)
     if op == "copy":

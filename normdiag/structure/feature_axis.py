@@ -35,7 +35,12 @@ def _earlier_add(add: DetectedAdd) -> DetectedAdd | None:
 
 
 def _read_axis(add: DetectedAdd) -> int | None:
-    """The axis that the norm of the stream is taken over; None without one."""
+    """The axis that the norm of the stream is taken over; None without one.
+
+    Behind a skip that is projected the features lie where weights write them, not where they lay.
+    """
+    if add.is_projected:
+        return None
     norm, path = _find_input_norm(add.branches[0], add.root)
     axis: int | None = None
     if norm is not None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import DetectedNorm, reduced_axes
 from normdiag.structure.aten_operations import is_contraction
-from normdiag.structure.dataflow import trace_origin
+from normdiag.structure.dataflow import joined_tokens, trace_origin
 from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.module_tree import parent_path
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
@@ -28,7 +30,8 @@ def find_final_norms(
     while True:
         nexts = [
             n for n in finder.norm_of.values() if n not in inside and n not in outside
-            and n.index > at.index and n.node not in on_branches and _normalises_value(n, at)
+            and n.index > at.index and n.node not in on_branches
+            and not _merges_tokens(n, chain.width) and _normalises_value(n, at)
         ]  # fmt: skip
         if not nexts:
             is_last = all(a.index <= chain.adds[-1].index for a in finder.stack_adds)
@@ -99,11 +102,25 @@ def _is_weighted(node: Node) -> bool:
     return is_contraction(node) and any(not p.is_data for p in node.parents)
 
 
+def _merges_tokens(norm: DetectedNorm, width: int) -> bool:
+    """Whether a row of the norm holds several tokens of the stream, as patches that are merged."""
+    if norm.kind == "batchnorm":
+        return norm.count > width
+    return len(norm.axes) == 1 and norm.source.shape[norm.axes[0]] > width
+
+
 def _normalises_value(norm: DetectedNorm, value: Node) -> bool:
-    start = trace_origin(norm.source).node
-    while start is not value and _pools_tokens(start):
-        start = trace_origin(start.parents[0]).node
-    return start is value or start is trace_origin(value).node
+    """Whether the norm reads the value as it is, pooled, or whole beside tokens joined to it."""
+    ends = (value, trace_origin(value).node)
+    pending = [norm.source]
+    while pending:
+        start = trace_origin(pending.pop()).node
+        while start not in ends and _pools_tokens(start):
+            start = trace_origin(start.parents[0]).node
+        if start in ends:
+            return True
+        pending += [p for p in joined_tokens(start) if prod(p.shape) == prod(value.shape)]
+    return False
 
 
 def _pools_tokens(node: Node) -> bool:

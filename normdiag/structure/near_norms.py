@@ -123,9 +123,12 @@ def _statistic_axes(value: Node, scale: Node) -> tuple[int, ...]:
 def _is_linear_value(source: Node, depth: int = 3) -> bool:
     """Whether x is a sum, an embedding, a projection or a norm: not weights that add up to 1.
 
-    A sum is one where a summand is, followed back through at most `depth` sums.
+    A sum is one where a summand is, followed back through at most `depth` sums; a pooled value is
+    one where what is pooled is.
     """
     origin = trace_origin(source).node
+    while _is_pooled(origin):
+        origin = trace_origin(origin.parents[0]).node
     if isinstance(origin.form, NormForm) or origin.op in ("embedding", "input", "cat"):
         return True
     if origin.op in ("add", "sub"):
@@ -136,6 +139,10 @@ def _is_linear_value(source: Node, depth: int = 3) -> bool:
             return False
         return depth == 0 or any(_is_linear_value(p, depth - 1) for p in operands)
     return is_contraction(origin) and not is_score_product(origin)
+
+
+def _is_pooled(node: Node) -> bool:
+    return node.op == "mean" or "avg_pool" in node.op
 
 
 def _is_learned(operand: object) -> bool:

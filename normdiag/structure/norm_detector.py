@@ -22,7 +22,7 @@ from normdiag.structure.algebraic_forms import (
     preserves_layout,
     scalar_value,
 )
-from normdiag.structure.aten_operations import CASTS, RESHAPES, VIEWS
+from normdiag.structure.aten_operations import CASTS, PERMUTATIONS, RESHAPES, VIEWS
 from normdiag.structure.denominator_forms import (
     add_to_power,
     match_clamp,
@@ -113,11 +113,16 @@ def _match_cast(node: Node) -> Form | None:
 
 
 def _match_view(node: Node) -> Form | None:
-    """Match a view: a reshaped statistic keeps its form, a reshaped x is a new source."""
+    """Match a view: a reshaped statistic keeps its form, a reshaped x is a new source.
+
+    A mean whose axes change places is a new source too: tokens pooled with the features in front.
+    """
     form: Form | None = node.parents[0].form
     if preserves_layout(node):
         return form
-    if isinstance(form, (MeanForm, PowerForm)):
+    if isinstance(form, MeanForm):
+        return None if node.op in PERMUTATIONS else form
+    if isinstance(form, PowerForm):
         return form
     if isinstance(form, GainedForm) and isinstance(form.form, PowerForm):
         return form

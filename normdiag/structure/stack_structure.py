@@ -125,9 +125,9 @@ def build_stack_structure(
 
 
 def _rare_closing_adds(facts: list[AddStructure], layers: int) -> list[AddStructure]:
-    """Pre-norm adds at the end of a layer followed by a stream norm that most layers lack."""
+    """Adds with a norm of their own at the end of a layer whose stream norm most layers lack."""
     last_of = {f.layer: f for f in facts}
-    closed = [f for f in last_of.values() if f.stream_norms and f.input_norms]
+    closed = [f for f in last_of.values() if f.stream_norms and (f.input_norms or f.output_norms)]
     return closed if 2 * len(closed) <= layers else []
 
 

@@ -208,15 +208,19 @@ class StreamFinder:
             yield value
 
     def _latest_value(self, values: Iterable[Node]) -> Node | None:
-        """The latest of the values of one stream that are concatenated."""
+        """The latest of the values of one stream that are concatenated, learned ones aside."""
         sources = {p: self.trace_link(p).source for p in values}
         latest = max(sources, key=lambda p: sources[p].index, default=None)
         if latest is None:
             return None
-        others = set(sources.values()) - {sources[latest]}
-        if others - set(self._earlier_values(sources[latest])):
-            return None
-        return latest
+        earlier = list(self._earlier_values(sources[latest]))
+        others = {source for source in sources.values() if source.origins} - {*earlier}
+        # tokens can be cut off before the first add as well: the stream begins with the others
+        return (
+            latest
+            if all(trace_dependency(earlier[-1], o) == (True, False) for o in others)
+            else None
+        )
 
     def _join_operand(self, node: Node) -> Node | None:
         """The stream operand of a sum or product that is no residual add.

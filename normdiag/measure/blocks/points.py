@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
@@ -11,10 +11,12 @@ import torch
 from torch.autograd.graph import GradientEdge
 
 from normdiag.graph import Node
+from normdiag.measure.blocks.followed_rows import find_row_path, follow_rows, keep_rows
 from normdiag.measure.passes.gradient_edges import GradientEdges
 from normdiag.measure.statistics.rows import TokenLayout, Tokens, leading_sizes
 from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.lane_values import find_lanes_value
+from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.stack_structure import AddStructure, StackStructure
 
 
@@ -87,15 +89,42 @@ def find_stream_points(
 ) -> list[StreamPoint | str]:
     """Before every add what its skip operand is a copy of, and the end; or why there is none.
 
-    The token is the one at `depth` of the first sequence, 1 the last.
+    The token is the one at `depth` of the first sequence, 1 the last; from add to add it is
+    followed through the views of the skip path.
 
     Where a norm stands on the stream after the last add, the end is what comes out of it.
     """
-    points = [_find_point(edges, _find_start(edges, f), f, depth) for f in stack.adds]
     last = stack.adds[-1]
     closing = last.stream_norms[-1:]
     end = (closing[0].output or closing[0].node) if closing else last.add.node
-    return [*points, _find_point(edges, end, last, depth)]
+    nodes = [*(_find_start(edges, f) for f in stack.adds), end]
+    points: list[StreamPoint | str] = []
+    for i, (node, facts) in enumerate(zip(nodes, [*stack.adds, last], strict=True)):
+        point = _find_point(edges, node, facts, depth)
+        before = points[-1] if points else None
+        if isinstance(before, StreamPoint) and isinstance(point, StreamPoint):
+            point = _follow_token(before, nodes[i - 1], point, node, stack.adds[i - 1].add)
+        points.append(point)
+    return points
+
+
+def _follow_token(
+    before: StreamPoint, start: Node, point: StreamPoint, end: Node, add: DetectedAdd
+) -> StreamPoint | str:
+    """The point at the token of the one before, where the way from one to the other is known."""
+    path = find_row_path(end, start, add)
+    if path is None or point.lane_axis is not None:
+        return point
+    row = before.row
+    if not keep_rows(path, start):
+        rows = follow_rows(path, start, before.axis)
+        if rows is None:
+            return "tokens may change places there"
+        places = (point.flatten_rows(rows) == row).all(-1).nonzero().flatten().tolist()
+        if len(places) != 1:
+            return "the token is cut off or repeated there"
+        (row,) = places
+    return replace(point, row=row, token=before.token, context=before.context)
 
 
 def _find_start(edges: GradientEdges, facts: AddStructure) -> Node:
