@@ -8,12 +8,11 @@ from typing import Any
 import torch
 
 from normdiag.graph import Node
-from normdiag.measure.passes.norm_operand import iterate_operands
 from normdiag.structure.algebraic_forms import MeanForm
 
 LARGEST_STORED = 1 << 16
 """Elements of a learned value or a mean that is stored. Activations are larger."""
-AFFINE_OPERATIONS = frozenset({"mul", "div", "add", "sub", "rsub", "addcmul", "einsum"})
+AFFINE_OPERATIONS = frozenset({"mul", "div", "add", "sub", "rsub", "addcmul"})
 """Operations that may apply a gain, a bias or a scale to an activation."""
 
 
@@ -36,7 +35,7 @@ class LearnedValueStore:
 
     def store_operands(self, node: Node, args: tuple[Any, ...]) -> None:
         """Store the operands of `node` that derive from no input of the model."""
-        for operand, value in iterate_operands(node, args):
+        for operand, value in zip(node.args, args, strict=False):
             if (
                 isinstance(operand, Node)
                 and not operand.is_data
