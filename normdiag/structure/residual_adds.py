@@ -13,7 +13,6 @@ from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import scalar_value
 from normdiag.structure.aten_operations import MATRIX_PRODUCTS, is_score_product, part_axis
 from normdiag.structure.dataflow import (
-    ScaleFactor,
     TracedOrigin,
     joined_tokens,
     step_back,
@@ -52,7 +51,6 @@ class DetectedAdd:
     """Whether the skip operand is a projection of x, by linear weights or by pooling."""
     is_part: bool = False
     """Whether the skip is a part of the features of x and the branch reads another part."""
-    skip_factors: tuple[ScaleFactor, ...] = ()
     before: DetectedAdd | None = None
     """The add that wrote the value that x copies."""
 
@@ -120,18 +118,11 @@ class ResidualAddDetector:
         start = trace_origin(skip)
         is_derived, is_contracted = trace_dependency(branch, start.node)
         if not is_derived and (biased := step_past_bias(start.node)) is not None:
-            start = trace_origin(biased)
-            is_derived, is_contracted = trace_dependency(branch, start.node)
+            behind = trace_origin(biased)
+            is_derived, is_contracted = trace_dependency(branch, behind.node)
+            start = behind if is_contracted else start
         if is_contracted:
-            return DetectedAdd(
-                node,
-                skip,
-                [branch],
-                i,
-                start.node,
-                _branch_sign(node, i),
-                skip_factors=start.factors,
-            )
+            return DetectedAdd(node, skip, [branch], i, start.node, _branch_sign(node, i))
         if is_derived:
             return None
         return (
@@ -147,14 +138,12 @@ class ResidualAddDetector:
         self, node: Node, skip: Node, branch: Node, i: int
     ) -> DetectedAdd | None:
         """Match a skip operand that joins tokens cut off before the branch read the others."""
-        start = trace_origin(skip)
-        origins = [trace_origin(tokens).node for tokens in joined_tokens(start.node)]
+        joined = trace_origin(skip).node
+        origins = [trace_origin(tokens).node for tokens in joined_tokens(joined)]
         root = max(origins, key=lambda n: n.index, default=None)
         if root is None or not trace_dependency(branch, root)[1]:
             return None
-        return DetectedAdd(
-            node, skip, [branch], i, root, _branch_sign(node, i), skip_factors=start.factors
-        )
+        return DetectedAdd(node, skip, [branch], i, root, _branch_sign(node, i))
 
     def _match_gated_skip(self, node: Node, skip: Node, branch: Node, i: int) -> DetectedAdd | None:
         """Match g x + g' u; in n + z (x - n), the difference is no residual add."""
@@ -202,7 +191,6 @@ class ResidualAddDetector:
             earlier.skip_index,
             earlier.root,
             continued_add=earlier,
-            skip_factors=earlier.skip_factors,
         )
 
     def _match_delayed_branch(
@@ -211,6 +199,8 @@ class ResidualAddDetector:
         """Match a branch that reads a stream value before earlier adds (a shortcut around them)."""
         value = trace_origin(skip).node
         for _ in range(_LONGEST_DELAY):
+            if value not in self._by_node and (biased := step_past_bias(value)) is not None:
+                value = trace_origin(biased).node
             earlier = self._by_node.get(value)
             if earlier is None:
                 return None

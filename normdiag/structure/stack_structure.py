@@ -24,7 +24,7 @@ from normdiag.structure.dataflow import (
 from normdiag.structure.final_norms import find_final_norms, has_norms_behind_layers
 from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.raw_readers import find_raw_readers
-from normdiag.structure.residual_adds import DetectedAdd, branch_summands
+from normdiag.structure.residual_adds import DetectedAdd, branch_summands, step_past_bias
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 from normdiag.structure.stream_lanes import StreamLanes, find_lanes
 
@@ -262,7 +262,10 @@ def _skip_factors(add: DetectedAdd, finder: StreamFinder) -> tuple[ScaleFactor, 
     while node is not add.root and node not in region:
         step = step_back(node)
         if step is None:
-            break
+            biased = step_past_bias(node)
+            if biased is None:
+                break
+            step = biased, None
         node, factor = step
         if factor is not None:
             factors.append(factor)
