@@ -25,6 +25,8 @@ class OperationSchema:
     is_composite: bool = False
     """Whether torch writes it as other operations, which autograd is shown in its place: only
     inference mode passes it to a dispatch mode."""
+    is_pointwise: bool = False
+    """Whether torch marks it as working element by element."""
 
 
 def parse_schema(func: Any) -> OperationSchema:
@@ -49,4 +51,5 @@ def parse_schema(func: Any) -> OperationSchema:
     is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
         func.name(), torch._C.DispatchKey.CompositeImplicitAutograd
     )
-    return OperationSchema(base, writes, out, schema.name, defaults, is_composite)
+    is_pointwise = torch.Tag.pointwise in func.tags
+    return OperationSchema(base, writes, out, schema.name, defaults, is_composite, is_pointwise)

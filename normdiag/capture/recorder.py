@@ -206,6 +206,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             origins=origins,
             output=output,
             is_floating=tensor.is_floating_point() or tensor.is_complex(),
+            is_pointwise=producer.operation.is_pointwise,
         )
         self.graph.nodes.append(node)
         return node

@@ -36,6 +36,9 @@ MASKING = frozenset(
 )  # fmt: skip
 """Operations that replace or bound some elements and pass the others."""
 
+SIGMOIDS = frozenset({"sigmoid", "hardsigmoid"})
+SOFTMAX = frozenset({"_softmax", "softmax", "_safe_softmax"})
+
 MATRIX_PRODUCTS = frozenset(
     {
         "mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "addmv", "mv", "dot",

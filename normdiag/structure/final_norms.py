@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from normdiag.graph import Node
-from normdiag.structure.algebraic_forms import DetectedNorm, reduced_axes
+from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import is_contraction
 from normdiag.structure.dataflow import trace_origin
 from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.module_tree import parent_path
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
+from normdiag.structure.token_pooling import pools_tokens
 
 
 def find_final_norms(
@@ -101,14 +102,6 @@ def _is_weighted(node: Node) -> bool:
 
 def _normalises_value(norm: DetectedNorm, value: Node) -> bool:
     start = trace_origin(norm.source).node
-    while start is not value and _pools_tokens(start):
+    while start is not value and pools_tokens(start):
         start = trace_origin(start.parents[0]).node
     return start is value or start is trace_origin(value).node
-
-
-def _pools_tokens(node: Node) -> bool:
-    """Whether tokens are pooled, feature by feature."""
-    if node.op in ("mean", "amax", "max"):
-        axes = reduced_axes(node.parents[0], node.args[1] if len(node.args) > 1 else None)
-        return -1 not in axes
-    return "_pool" in node.op

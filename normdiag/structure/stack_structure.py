@@ -18,10 +18,10 @@ from normdiag.structure.dataflow import (
     ScaleFactor,
     nodes_between,
     step_back,
-    step_past_gate,
     trace_origin,
 )
 from normdiag.structure.final_norms import find_final_norms, has_norms_behind_layers
+from normdiag.structure.gates import step_past_gate
 from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.raw_readers import find_raw_readers
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands, step_past_bias

@@ -1,0 +1,21 @@
+"""Pooling: tokens are combined feature by feature, without weights."""
+
+from __future__ import annotations
+
+from normdiag.graph import Node
+from normdiag.structure.algebraic_forms import reduced_axes
+
+_REDUCTIONS = frozenset({"mean", "amax", "max", "amin", "min"})
+
+
+def pools_tokens(node: Node) -> bool:
+    """Whether an operation takes the mean or an extreme over axes other than the last.
+
+    The larger of two values, which torch calls `max` as well, pools nothing.
+    """
+    if len(node.parents) != 1:
+        return False
+    if node.op in _REDUCTIONS:
+        dims = node.args[1] if len(node.args) > 1 else None
+        return -1 not in reduced_axes(node.parents[0], dims)
+    return "_pool" in node.op
