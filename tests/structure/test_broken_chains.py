@@ -187,43 +187,6 @@ class TestTwoEncoders:
         assert report.architecture.breaks == ()
 
 
-class TestRawReaders:
-    def test_keys_and_values_of_the_raw_stream(self) -> None:
-        def raw(b: Block, x: Tensor) -> Tensor:
-            x = x + b.attn(b.n1(x), x)
-            return x + b.mlp(b.n2(x))
-
-        report = inspect_blocks(raw, pre)
-        readers = [a.raw_readers for a in report.architecture.residual_adds]
-        assert readers == [("blocks.0.attn.k", "blocks.0.attn.v"), (), (), ()]
-        assert codes_of(report) == {"ND110"}
-
-    def test_positions_on_the_way_do_not_hide_them(self) -> None:
-        def raw(b: Block, x: Tensor) -> Tensor:
-            x = x + b.attn(b.n1(x), x + b.n1.bias)
-            return x + b.mlp(b.n2(x))
-
-        first = inspect_blocks(raw, raw).architecture.residual_adds[0]
-        assert first.raw_readers == ("blocks.0.attn.k", "blocks.0.attn.v")
-
-    @pytest.mark.parametrize("wiring", [pre, post])
-    def test_a_norm_written_out_is_no_reader(self, wiring: Wiring) -> None:
-        class Written(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.gain = nn.Parameter(torch.ones(WIDTH))
-
-            def forward(self, x: Tensor) -> Tensor:
-                return x * torch.rsqrt((x @ x.mT).diagonal(dim1=-2, dim2=-1)[..., None]
-                                       / WIDTH + 1e-6) * self.gain  # fmt: skip
-
-        model = Decoder(wiring, wiring)
-        for block in model.blocks:
-            block.n1 = block.n2 = Written()
-        report = inspect_decoder(model)
-        assert not any(a.raw_readers for a in report.architecture.residual_adds)
-
-
 class TestModulesThatNeverRun:
     def test_a_norm_in_every_block(self) -> None:
         def once(b: Block, x: Tensor) -> Tensor:
