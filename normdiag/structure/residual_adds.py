@@ -130,7 +130,7 @@ class ResidualAddDetector:
             or self._match_gated_skip(node, skip, branch, i)
             or self._match_continuation(node, start, branch, i)
             or self._match_delayed_branch(node, skip, branch, i)
-            or self._match_mixed_lanes(node, start.node, branch, i)
+            or self._match_mixed_lanes(node, skip, branch, i)
             or _match_part(node, skip, start.node, branch, i)
         )
 
@@ -159,9 +159,10 @@ class ResidualAddDetector:
         return DetectedAdd(node, x, [branch], i, root, is_gated=True)
 
     def _match_mixed_lanes(
-        self, node: Node, mixed: Node, branch: Node, i: int
+        self, node: Node, skip: Node, branch: Node, i: int
     ) -> DetectedAdd | None:
         """Match lanes of a stream that a small matrix mixes before the branch is added to each."""
+        mixed = trace_past_bias(skip)
         if not (is_score_product(mixed) or _mixes_lanes(mixed, node)):
             return None
         for lanes in mixed.parents:
@@ -171,7 +172,7 @@ class ResidualAddDetector:
             same_size = prod(lanes.shape) == prod(node.shape)
             if len(node.shape) > 3 and same_size and trace_dependency(branch, at)[1]:
                 self.mixed_lanes[mixed] = at
-                return DetectedAdd(node, node.args[i], [branch], i, at, is_mixed=True)
+                return DetectedAdd(node, skip, [branch], i, at, is_mixed=True)
         return None
 
     def _match_continuation(
@@ -199,8 +200,7 @@ class ResidualAddDetector:
         """Match a branch that reads a stream value before earlier adds (a shortcut around them)."""
         value = trace_origin(skip).node
         for _ in range(_LONGEST_DELAY):
-            if value not in self._by_node and (biased := step_past_bias(value)) is not None:
-                value = trace_origin(biased).node
+            value = value if value in self._by_node else trace_past_bias(value)
             earlier = self._by_node.get(value)
             if earlier is None:
                 return None
@@ -235,6 +235,13 @@ def step_past_bias(node: Node) -> Node | None:
     data = [p for p in node.parents if p.is_data and p.shape == node.shape]
     learned = [p for p in node.parents if not p.is_data and len(p.shape) == 1]
     return data[0] if len(data) == len(learned) == 1 else None
+
+
+def trace_past_bias(node: Node) -> Node:
+    """Trace back to the value that is copied, past one learned vector that is added to it."""
+    origin = trace_origin(node).node
+    biased = step_past_bias(origin)
+    return origin if biased is None else trace_origin(biased).node
 
 
 def _branch_sign(node: Node, skip_index: int) -> float:
