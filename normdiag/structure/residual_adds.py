@@ -38,7 +38,7 @@ class DetectedAdd:
     skip_index: int
     """Position of x among the operands of the first addition."""
     root: Node
-    """The value that x copies."""
+    """The value where the branch leaves the stream: what x copies, or an earlier value of it."""
     sign: float = 1.0
     continued_add: DetectedAdd | None = None
     """The earlier addition that this one continues: (x + u_1) + u_2."""
@@ -52,7 +52,7 @@ class DetectedAdd:
     is_part: bool = False
     """Whether the skip is a part of the features of x and the branch reads another part."""
     before: DetectedAdd | None = None
-    """The add that wrote the value that x copies."""
+    """The add that wrote `root`, if one did."""
 
     @property
     def index(self) -> int:

@@ -141,6 +141,22 @@ def test_the_add_inside_a_scan_is_no_stream(skips: bool) -> None:
     assert codes_of(report) == (set() if skips else {"ND109"})
 
 
+def test_the_add_inside_a_scan_is_no_stream_beside_a_single_add() -> None:
+    class Single(Decoder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scan, self.block = StateSpace(False), Block(pre)
+            self.spare = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(2))
+
+        def forward(self, ids: Tensor) -> Tensor:
+            x = self.scan(self.tok(ids))
+            return self.final(x + self.block.mlp(self.block.n1(x)))
+
+    report = inspect_decoder(Single())
+    assert [a.placement for a in report.architecture.residual_adds] == ["pre"]
+    assert [s.layers for s in report.architecture.stacks] == [1]
+
+
 class TestSumOfAValueWithItself:
     def test_on_the_stream_of_a_whole_chain(self) -> None:
         def twice(b: Block, x: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from torch.autograd.graph import GradientEdge
 from normdiag.graph import Node
 from normdiag.measure.passes.gradient_edges import GradientEdges
 from normdiag.measure.statistics.rows import TokenLayout, Tokens, leading_sizes
-from normdiag.structure.feature_axis import stream_axis
+from normdiag.structure.feature_axis import axis_in
 from normdiag.structure.stack_structure import AddStructure, StackStructure
 from normdiag.structure.stream_lanes import find_lanes_value
 
@@ -115,9 +115,7 @@ def _find_point(
         return "the lanes of the stream are mixed there"
     if facts.add.is_projected and node is not facts.add.node:
         return "the skip is transformed there"
-    axis = stream_axis(facts.add)
-    if len(node.shape) != len(facts.add.node.shape):
-        axis = -1
+    axis = axis_in(node.shape, facts.add)
     if node.shape[axis] != facts.add.node.shape[axis]:
         return "the features change places there"
     layout: TokenLayout = edges.layouts.layout_of(node)
