@@ -16,6 +16,11 @@ def pools_tokens(node: Node) -> bool:
     if len(node.parents) != 1:
         return False
     if node.op in _REDUCTIONS:
-        dims = node.args[1] if len(node.args) > 1 else None
-        return -1 not in reduced_axes(node.parents[0], dims)
+        axes = reduced_axes(node.parents[0], node.args[1] if len(node.args) > 1 else None)
+        return -1 not in axes or (axes == (-1,) and _has_windows_last(node.parents[0]))
     return "_pool" in node.op
+
+
+def _has_windows_last(node: Node) -> bool:
+    """Whether the last axis holds windows along an axis other than the features'."""
+    return node.op == "unfold" and node.args[1] % len(node.parents[0].shape) < len(node.shape) - 2

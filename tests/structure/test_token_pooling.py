@@ -21,6 +21,8 @@ from tests.capture.recording import record_graph
         (lambda x: x.max(1).values, True),
         (lambda x: F.avg_pool1d(x, 3), True),
         (lambda x: F.adaptive_max_pool1d(x, 2), True),
+        (lambda x: x.unfold(1, 2, 2).mean(-1), True),
+        (lambda x: x.unfold(2, 2, 2).mean(-1), False),
         (lambda x: x.mean(-1), False),
         (lambda x: x.max(), False),
         (lambda x: torch.max(x, x * 2), False),
