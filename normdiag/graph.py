@@ -58,6 +58,8 @@ class Node:
     output: int = 0
     """Which of the operation's results it is."""
     is_floating: bool = True
+    is_pointwise: bool = False
+    """Whether torch marks the operation as one that works element by element."""
     line: str | None = None
     name: str | None = None
     """Parameter or input name."""

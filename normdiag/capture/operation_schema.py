@@ -5,12 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-ALIASES = {
-    "multiply": "mul", "divide": "div", "true_divide": "div", "subtract": "sub", "concat": "cat",
-    "concatenate": "cat", "clip": "clamp", "linalg_matmul": "matmul", "negative": "neg",
-    "moveaxis": "movedim", "swapdims": "transpose", "swapaxes": "transpose", "ger": "outer",
-}  # fmt: skip
-"""Second names of operations. Only inference mode shows them: elsewhere torch has resolved them."""
+import torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +22,11 @@ class OperationSchema:
     """The name with its namespace, as it may be declared."""
     defaults: tuple[Any, ...] = ()
     """Of the positional arguments."""
+    is_composite: bool = False
+    """Whether torch writes it as other operations, which autograd is shown in its place: only
+    inference mode passes it to a dispatch mode."""
+    is_pointwise: bool = False
+    """Whether torch marks it as working element by element."""
 
 
 def parse_schema(func: Any) -> OperationSchema:
@@ -47,6 +47,9 @@ def parse_schema(func: Any) -> OperationSchema:
     )
     if writes and base.endswith("_") and not base.endswith("__"):
         base = base[:-1]
-    base = ALIASES.get(base, base)
     defaults = tuple(a.default_value for a in schema.arguments if not a.kwarg_only)
-    return OperationSchema(base, writes, out, schema.name, defaults)
+    is_composite = torch._C._dispatch_has_kernel_for_dispatch_key(
+        func.name(), torch._C.DispatchKey.CompositeImplicitAutograd
+    )
+    is_pointwise = torch.Tag.pointwise in func.tags
+    return OperationSchema(base, writes, out, schema.name, defaults, is_composite, is_pointwise)

@@ -69,6 +69,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         operation = self._operations.get(func)
         if operation is None:
             operation = self._operations[func] = parse_schema(func)
+        if operation.is_composite and operation.qualified not in DECLARED:
+            with self:
+                return func.decompose(*args, **kwargs)
         before = self._copy_overwritten_operands(operation, args)
         parents: list[Node] = []
         node_args = tuple([self._replace_tensors(a, parents) for a in args])
@@ -203,6 +206,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             origins=origins,
             output=output,
             is_floating=tensor.is_floating_point() or tensor.is_complex(),
+            is_pointwise=producer.operation.is_pointwise,
         )
         self.graph.nodes.append(node)
         return node

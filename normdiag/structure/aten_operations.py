@@ -39,9 +39,12 @@ MASKING = frozenset(
 )  # fmt: skip
 """Operations that replace or bound some elements and pass the others."""
 
+SIGMOIDS = frozenset({"sigmoid", "hardsigmoid"})
+SOFTMAX = frozenset({"_softmax", "softmax", "_safe_softmax"})
+
 MATRIX_PRODUCTS = frozenset(
     {
-        "mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "addmv", "mv", "einsum", "dot",
+        "mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "addmv", "mv", "dot",
         "_grouped_mm", "grouped_mm", "_scaled_mm", "_int_mm", "_addmm_activation", "addbmm",
         "_weight_int8pack_mm", "_weight_int4pack_mm_for_cpu", "_dyn_quant_matmul_4bit",
         "bilinear", "_trilinear", "mkldnn_linear", "tensordot", "inner", "outer",

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import scalar_value
-from normdiag.structure.aten_operations import ATTENTION, is_score_product
+from normdiag.structure.aten_operations import ATTENTION, SOFTMAX, is_score_product
 from normdiag.structure.dataflow import ScaleFactor, step_back
 from normdiag.structure.qk_normed_logits import match_rotary_embedding
-
-SOFTMAX = frozenset({"_softmax", "softmax", "_safe_softmax"})
 
 
 @dataclass(frozen=True, slots=True)

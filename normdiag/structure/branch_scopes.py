@@ -42,8 +42,8 @@ class Scope:
             return self.frame in around
         if self.parent is not None and self.parent.frame not in {None, *around}:
             return False
-        names = [node.frame.path, *(p.name for p in node.parents if p.name is not None)]
-        return any(is_inside(name, self.path) for name in names)
+        stored = (p.name or "" for p in node.parents if p.op in ("parameter", "buffer"))
+        return any(is_inside(path, self.path) for path in (node.frame.path, *stored))
 
 
 ScopeChain = tuple[Scope, ...]

@@ -128,18 +128,6 @@ def _step_past_appended_tokens(node: Node) -> tuple[Node, ScaleFactor | None] | 
     return data[0], None
 
 
-def step_past_gate(node: Node) -> tuple[Node, None] | None:
-    """Step past the product of a value with a sigmoid gate."""
-    if node.op != "mul" or len(node.parents) != 2:
-        return None
-    for value, gate in (node.parents, node.parents[::-1]):
-        while (gate.op in VIEWS or gate.op in CASTS) and gate.parents:
-            gate = gate.parents[0]
-        if gate.op == "sigmoid" and value.shape == node.shape:
-            return value, None
-    return None
-
-
 def joined_tokens(node: Node) -> list[Node]:
     """The operands computed from the inputs that a concatenation of tokens joins, if it is one."""
     if node.op != "cat":

@@ -28,6 +28,14 @@ def stream_axis(add: DetectedAdd) -> int:
     return written if read is None else read
 
 
+def axis_in(shape: Sequence[int], add: DetectedAdd) -> int:
+    """Return the axis that holds the stream's features in a value of it, such as its last norm's.
+
+    In a value of another rank, whose tokens were pooled or flattened, that is the last.
+    """
+    return stream_axis(add) if len(shape) == len(add.node.shape) else -1
+
+
 def _earlier_add(add: DetectedAdd) -> DetectedAdd | None:
     """The add before on a stream of the same shape."""
     is_same = add.before is not None and add.before.node.shape == add.node.shape

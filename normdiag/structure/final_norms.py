@@ -5,12 +5,13 @@ from __future__ import annotations
 from math import prod
 
 from normdiag.graph import Node
-from normdiag.structure.algebraic_forms import DetectedNorm, reduced_axes
+from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.aten_operations import is_contraction
 from normdiag.structure.dataflow import joined_tokens, trace_origin
 from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.module_tree import parent_path
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
+from normdiag.structure.token_pooling import pools_tokens
 
 
 def find_final_norms(
@@ -115,17 +116,9 @@ def _normalises_value(norm: DetectedNorm, value: Node) -> bool:
     pending = [norm.source]
     while pending:
         start = trace_origin(pending.pop()).node
-        while start not in ends and _pools_tokens(start):
+        while start not in ends and pools_tokens(start):
             start = trace_origin(start.parents[0]).node
         if start in ends:
             return True
         pending += [p for p in joined_tokens(start) if prod(p.shape) == prod(value.shape)]
     return False
-
-
-def _pools_tokens(node: Node) -> bool:
-    """Whether tokens are pooled, feature by feature."""
-    if node.op in ("mean", "amax", "max"):
-        axes = reduced_axes(node.parents[0], node.args[1] if len(node.args) > 1 else None)
-        return -1 not in axes
-    return "_pool" in node.op

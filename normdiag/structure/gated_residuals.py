@@ -7,11 +7,9 @@ also written n + z (x - n).
 from __future__ import annotations
 
 from normdiag.graph import Node
-from normdiag.structure.algebraic_forms import scalar_value
 from normdiag.structure.aten_operations import skip_views
 from normdiag.structure.dataflow import trace_origin
-
-_SIGMOIDS = frozenset({"sigmoid", "hardsigmoid"})
+from normdiag.structure.gates import is_gate
 
 
 def find_gated_skip(product: Node, branch: Node) -> Node | None:
@@ -29,16 +27,3 @@ def find_gated_skip(product: Node, branch: Node) -> Node | None:
             return x if is_branch else None
         return value
     return None
-
-
-def is_gate(node: Node) -> bool:
-    """Whether a value is a sigmoid of data, or 1 minus one."""
-    node = skip_views(node)
-    while node.op in ("sub", "rsub", "add", "neg") and len(node.parents) == 1:
-        numbers = [scalar_value(a) for a in node.args[:2] if not isinstance(a, Node)]
-        if any(number not in (0.0, 1.0, -1.0) for number in numbers):
-            return False
-        node = skip_views(node.parents[0])
-    if node.op == "write":  # a part of it was overwritten in place
-        return any(map(is_gate, node.parents))
-    return node.op in _SIGMOIDS and node.is_data

@@ -21,54 +21,69 @@ def find_input_free_positions(node: Node) -> tuple[int, ...]:
     """
     if len(node.shape) < 2:
         return ()
-    free = _free_positions(node, node.shape[-2], _MOST_STEPS)
+    free = _PositionWalk().find_free(node, _MOST_STEPS)
     return () if all(free) else tuple(i for i, is_free in enumerate(free) if is_free)
 
 
-def _free_positions(node: Node, count: int, steps: int) -> list[bool]:
-    """Whether each of `count` positions of `node` is free of inputs."""
-    if not node.origins:
-        return [True] * count
-    mixed = [False] * count
-    if steps == 0 or len(node.shape) < 2 or node.shape[-2] != count:
-        return mixed  # one row for all positions comes of an input
-    if node.op == "cat":
-        return _joined_positions(node, steps) or mixed
-    if node.op == "slice":
-        return _sliced_positions(node, steps) or mixed
-    if node.op not in _ELEMENTWISE:
-        return mixed
-    free = [True] * count
-    for parent in sorted(node.parents, key=lambda each: -each.index):  # branches before the stream
-        if not any(free):
-            break
-        of_parent = _free_positions(parent, count, steps - 1)
-        free = [a and b for a, b in zip(free, of_parent, strict=True)]
-    return free
+class _PositionWalk:
+    """One walk back from a value; each node is read once at each distance."""
 
+    def __init__(self) -> None:
+        self._known: dict[tuple[Node, int], list[bool]] = {}
 
-def _joined_positions(node: Node, steps: int) -> list[bool]:
-    """Those of a concatenation along the axis of tokens; empty for any other."""
-    if _axis_of(node, 1) != -2:
-        return []
-    free: list[bool] = []
-    for part in node.parents:
-        free += _free_positions(part, part.shape[-2], steps - 1)
-    return free
+    def find_free(self, node: Node, steps: int) -> list[bool]:
+        """Whether each position of `node`, of two axes at least, is free of inputs."""
+        found = self._known.get((node, steps))
+        if found is None:
+            found = self._known[node, steps] = self._read_operation(node, steps)
+        return found
 
-
-def _sliced_positions(node: Node, steps: int) -> list[bool]:
-    """Those of a slice; empty where its borders are no numbers."""
-    (source,) = node.parents
-    count = source.shape[-2]
-    free = _free_positions(source, count, steps - 1)
-    if _axis_of(node, 1) != -2:
+    def _read_operation(self, node: Node, steps: int) -> list[bool]:
+        count = node.shape[-2]
+        if not node.origins:
+            return [True] * count
+        mixed = [False] * count
+        if steps == 0:
+            return mixed
+        if node.op == "cat":
+            return self._read_parts(node, steps) or mixed
+        if node.op == "slice":
+            return self._read_slice(node, steps) or mixed
+        if node.op not in _ELEMENTWISE:
+            return mixed
+        free = [True] * count
+        # branches before the stream
+        for parent in sorted(node.parents, key=lambda each: -each.index):
+            if not any(free):
+                break
+            if not parent.origins:
+                continue
+            if len(parent.shape) < 2 or parent.shape[-2] != count:
+                return mixed  # one row for all positions comes of an input
+            free = [a and b for a, b in zip(free, self.find_free(parent, steps - 1), strict=True)]
         return free
-    start, end, step = (_argument(node, i, of) for i, of in ((2, None), (3, None), (4, 1)))
-    borders = (start, end, step)
-    if not all(border is None or isinstance(border, int) for border in borders):
-        return []
-    return free[slice(*borders)]
+
+    def _read_parts(self, node: Node, steps: int) -> list[bool]:
+        """Those of a concatenation along the axis of tokens; empty for any other."""
+        if _axis_of(node, 1) != -2:
+            return []
+        free: list[bool] = []
+        for part in node.parents:
+            if part.shape != (0,):  # torch passes over it, whatever the axis
+                free += self.find_free(part, steps - 1)
+        return free
+
+    def _read_slice(self, node: Node, steps: int) -> list[bool]:
+        """Those of a slice; empty where its borders are no numbers."""
+        (source,) = node.parents
+        free = self.find_free(source, steps - 1)
+        if _axis_of(node, 1) != -2:
+            return free
+        start, end, step = (_argument(node, i, of) for i, of in ((2, None), (3, None), (4, 1)))
+        borders = (start, end, step)
+        if not all(border is None or isinstance(border, int) for border in borders):
+            return []
+        return free[slice(*borders)]
 
 
 def _axis_of(node: Node, place: int) -> int:

@@ -6,7 +6,7 @@ from math import prod
 
 from normdiag.graph import Node
 from normdiag.structure.dataflow import step_back, trace_origin
-from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.residual_adds import DetectedAdd, trace_past_bias
 
 
 def find_lanes_value(add: DetectedAdd) -> Node:
@@ -16,7 +16,7 @@ def find_lanes_value(add: DetectedAdd) -> Node:
     """
     node = add.skip
     if add.is_mixed:
-        mixed = trace_origin(add.skip).node
+        mixed = trace_past_bias(add.skip)
         node = next(p for p in mixed.parents if trace_origin(p).node is add.root)
     first = node
     while (step := step_back(node)) is not None and prod(step[0].shape) == prod(add.node.shape):

@@ -6,11 +6,11 @@ reads, and to a raw sum that is read at the end alone. The raw sum is no stream 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from normdiag.graph import Node
 from normdiag.structure.dataflow import trace_origin
-from normdiag.structure.residual_adds import DetectedAdd
+from normdiag.structure.residual_adds import DetectedAdd, trace_past_bias
 
 
 def find_mirrored_sums(adds: Sequence[DetectedAdd]) -> set[DetectedAdd]:
@@ -24,9 +24,9 @@ def find_mirrored_sums(adds: Sequence[DetectedAdd]) -> set[DetectedAdd]:
         add for add in adds if len(add.branches) > 1 and _all_added_elsewhere(add, by_branch)
     }
     for twins in by_branch.values():
-        direct = [add for add in twins if not _is_delayed(add)]
+        direct = [add for add in twins if not _is_delayed(add, by_node)]
         for add in twins:
-            if _is_delayed(add) and direct:
+            if _is_delayed(add, by_node) and direct:
                 mirrored.add(add)
                 before = by_node.get(trace_origin(add.skip).node)
                 if before is not None and _has_twin(before, by_branch):
@@ -39,9 +39,10 @@ def _all_added_elsewhere(add: DetectedAdd, by_branch: dict[Node, list[DetectedAd
     return all(trace_origin(branch).node in by_branch for branch in add.branches)
 
 
-def _is_delayed(add: DetectedAdd) -> bool:
-    """Whether the branch reads an earlier value than the one that it is added to."""
-    return add.continued_add is None and add.root is not trace_origin(add.skip).node
+def _is_delayed(add: DetectedAdd, by_node: Mapping[Node, DetectedAdd]) -> bool:
+    """Whether the branch reads an earlier value of a stream than the sum that it is added to."""
+    value = trace_past_bias(add.skip)
+    return add.continued_add is None and value in by_node and value is not add.root
 
 
 def _has_twin(add: DetectedAdd, by_branch: dict[Node, list[DetectedAdd]]) -> bool:

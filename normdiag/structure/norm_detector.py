@@ -39,7 +39,6 @@ from normdiag.structure.denominator_forms import (
 )
 from normdiag.structure.dynamic_tanh import match_dyt_gain, match_scaled_tanh
 from normdiag.structure.fused_norms import FUSED_NORM_PARSERS
-from normdiag.structure.inner_products import parse_einsum
 from normdiag.structure.near_norms import (
     drop_quantised_values,
     match_near_norm,
@@ -173,28 +172,6 @@ def _match_product(node: Node, left: Node, right: Node) -> Form | None:
     return None
 
 
-def _match_einsum(node: Node) -> Form | None:
-    """Match a statistic of x, or x times an inverse deviation and a gain."""
-    einsum = parse_einsum(node)
-    if einsum is None or not einsum.is_elementwise:
-        return None if einsum is None else einsum.match_self_reduction()
-    value = einsum.operands[einsum.inputs.index(einsum.output)]
-    divisor: PowerForm | None = None
-    gain: Node | None = None
-    for operand in einsum.operands:
-        if operand is value:
-            continue
-        if isinstance(operand.form, PowerForm) and divisor is None:
-            divisor = operand.form
-        elif not operand.is_data and gain is None:
-            gain = operand
-        else:
-            return None
-    return (
-        None if divisor is None else match_norm_division(node, value, divisor, gain, inverted=True)
-    )
-
-
 def _scale_form(node: Node, operand: Node, times: float) -> Form | None:
     """Scale a form by a constant: a scaled statistic keeps its form, a scaled x is a new source."""
     form = operand.form
@@ -283,7 +260,6 @@ _HANDLERS: dict[str, Callable[[Node], Form | None]] = {
     **dict.fromkeys(VIEWS, _match_view),
     "mul": _match_mul,
     "div": _match_div,
-    "einsum": _match_einsum,
     "add": _match_add,
     "sub": _match_add,
     "rsub": _match_add,

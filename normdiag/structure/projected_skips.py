@@ -9,21 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from normdiag.graph import Node
-from normdiag.structure.algebraic_forms import NormForm, reduced_axes
+from normdiag.structure.activations import find_activated_value, is_activation
+from normdiag.structure.algebraic_forms import NormForm
 from normdiag.structure.aten_operations import (
     ATTENTION,
     CONVOLUTIONS,
     MATRIX_PRODUCTS,
-    MIXING,
+    SOFTMAX,
     is_contraction,
 )
 from normdiag.structure.dataflow import nodes_between, step_back, trace_dependency, trace_origin
+from normdiag.structure.token_pooling import pools_tokens
 
-ACTIVATIONS = frozenset(
-    {"relu", "gelu", "silu", "leaky_relu", "elu", "hardswish", "hardtanh", "mish", "softplus"}
-)
-"""Elementwise functions that are not linear."""
-_SOFTMAX = frozenset({"_softmax", "softmax", "_safe_softmax"})
+_NONLINEAR = SOFTMAX | ATTENTION | {"glu"}
 _LONGEST_PROJECTION = 24
 """Operations on a skip, views included, behind which it is no projection of the stream."""
 
@@ -38,7 +36,7 @@ def find_projected_root(skip: Node, branch: Node, adds: Collection[Node]) -> Nod
         if not trace_dependency(branch, root)[1]:
             continue
         inside = nodes_between(root, branch) - {root}
-        is_linear = not any(n.op in ACTIVATIONS | _SOFTMAX | ATTENTION for n in inside)
+        is_linear = not any(n.op in _NONLINEAR or is_activation(n) for n in inside)
         is_shorter = contractions < sum(map(is_contraction, inside))
         is_branch = is_shorter and not is_linear and not any(n in adds for n in inside)
         return _before_norms(root) if is_branch else None
@@ -47,7 +45,7 @@ def find_projected_root(skip: Node, branch: Node, adds: Collection[Node]) -> Nod
 
 def _before_norms(value: Node) -> Node:
     """The value ahead of a norm and its activation that both the skip and the branch read."""
-    before = value.parents[0] if value.op in ACTIVATIONS and value.parents else value
+    before = find_activated_value(value) or value
     while isinstance(before.form, NormForm):
         value = before = trace_origin(before.form.norm.source).node
     return value
@@ -61,7 +59,7 @@ def _projected_values(skip: Node) -> Iterator[tuple[Node, int]]:
             node = node.form.norm.source
         elif (step := step_back(node)) is not None:
             node = step[0]
-        elif _is_pooling(node):
+        elif pools_tokens(node):
             node, is_projected = node.parents[0], True
         elif _is_linear_map(node):
             (node,) = (p for p in node.parents if p.is_data)
@@ -70,12 +68,6 @@ def _projected_values(skip: Node) -> Iterator[tuple[Node, int]]:
             return
         if is_projected:
             yield trace_origin(node).node, contractions
-
-
-def _is_pooling(node: Node) -> bool:
-    if node.op in ("mean", "amax", "max") and len(node.parents) == 1 and len(node.args) > 1:
-        return -1 not in reduced_axes(node.parents[0], node.args[1])
-    return node.op in MIXING and "pool" in node.op
 
 
 def _is_linear_map(node: Node) -> bool:

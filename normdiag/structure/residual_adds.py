@@ -12,7 +12,6 @@ from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import scalar_value
 from normdiag.structure.aten_operations import part_axis
 from normdiag.structure.dataflow import (
-    ScaleFactor,
     TracedOrigin,
     joined_tokens,
     step_back,
@@ -39,7 +38,7 @@ class DetectedAdd:
     skip_index: int
     """Position of x among the operands of the first addition."""
     root: Node
-    """The value that x copies."""
+    """The value where the branch leaves the stream: what x copies, or an earlier value of it."""
     sign: float = 1.0
     continued_add: DetectedAdd | None = None
     """The earlier addition that this one continues: (x + u_1) + u_2."""
@@ -52,9 +51,8 @@ class DetectedAdd:
     """Whether the skip operand is a projection of x, by linear weights or by pooling."""
     is_part: bool = False
     """Whether the skip is a part of the features of x and the branch reads another part."""
-    skip_factors: tuple[ScaleFactor, ...] = ()
     before: DetectedAdd | None = None
-    """The add that wrote the value that x copies."""
+    """The add that wrote `root`, if one did."""
 
     @property
     def index(self) -> int:
@@ -118,24 +116,17 @@ class ResidualAddDetector:
         if node.op == "sub" and (i == 1 or step_back(node) is not None):
             return None  # u - x subtracts the stream; x minus a filter of x adds nothing
         start = trace_origin(skip)
-        mixed = find_mixed_lanes(node, start.node, branch)
+        mixed = find_mixed_lanes(node, trace_past_bias(skip), branch)
         if mixed is not None:
             self.mixed_lanes[mixed.product] = mixed.lanes
             return DetectedAdd(node, node.args[i], [branch], i, mixed.lanes, is_mixed=True)
         is_derived, is_contracted = trace_dependency(branch, start.node)
         if not is_derived and (biased := step_past_bias(start.node)) is not None:
-            start = trace_origin(biased)
-            is_derived, is_contracted = trace_dependency(branch, start.node)
+            behind = trace_origin(biased)
+            is_derived, is_contracted = trace_dependency(branch, behind.node)
+            start = behind if is_contracted else start
         if is_contracted:
-            return DetectedAdd(
-                node,
-                skip,
-                [branch],
-                i,
-                start.node,
-                _branch_sign(node, i),
-                skip_factors=start.factors,
-            )
+            return DetectedAdd(node, skip, [branch], i, start.node, _branch_sign(node, i))
         if is_derived:
             return None
         return (
@@ -150,14 +141,12 @@ class ResidualAddDetector:
         self, node: Node, skip: Node, branch: Node, i: int
     ) -> DetectedAdd | None:
         """Match a skip operand that joins tokens cut off before the branch read the others."""
-        start = trace_origin(skip)
-        origins = [trace_origin(tokens).node for tokens in joined_tokens(start.node)]
+        joined = trace_origin(skip).node
+        origins = [trace_origin(tokens).node for tokens in joined_tokens(joined)]
         root = max(origins, key=lambda n: n.index, default=None)
         if root is None or not trace_dependency(branch, root)[1]:
             return None
-        return DetectedAdd(
-            node, skip, [branch], i, root, _branch_sign(node, i), skip_factors=start.factors
-        )
+        return DetectedAdd(node, skip, [branch], i, root, _branch_sign(node, i))
 
     def _match_gated_skip(self, node: Node, skip: Node, branch: Node, i: int) -> DetectedAdd | None:
         """Match g x + g' u; in n + z (x - n), the difference is no residual add."""
@@ -189,7 +178,6 @@ class ResidualAddDetector:
             earlier.skip_index,
             earlier.root,
             continued_add=earlier,
-            skip_factors=earlier.skip_factors,
         )
 
     def _match_delayed_branch(
@@ -198,6 +186,7 @@ class ResidualAddDetector:
         """Match a branch that reads a stream value before earlier adds (a shortcut around them)."""
         value = trace_origin(skip).node
         for _ in range(_LONGEST_DELAY):
+            value = value if value in self._by_node else trace_past_bias(value)
             earlier = self._by_node.get(value)
             if earlier is None:
                 return None
@@ -224,6 +213,13 @@ def step_past_bias(node: Node) -> Node | None:
     data = [p for p in node.parents if p.is_data and p.shape == node.shape]
     learned = [p for p in node.parents if not p.is_data and len(p.shape) == 1]
     return data[0] if len(data) == len(learned) == 1 else None
+
+
+def trace_past_bias(node: Node) -> Node:
+    """Trace back to the value that is copied, past one learned vector that is added to it."""
+    origin = trace_origin(node).node
+    biased = step_past_bias(origin)
+    return origin if biased is None else trace_origin(biased).node
 
 
 def _branch_sign(node: Node, skip_index: int) -> float:

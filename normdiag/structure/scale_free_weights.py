@@ -27,7 +27,7 @@ from normdiag.structure.aten_operations import ATTENTION, CASTS, CONVOLUTIONS, D
 _SUMS = frozenset({"add", "sub", "rsub"})
 _PRODUCTS = frozenset(
     {
-        "mul", "mm", "bmm", "matmul", "mv", "dot", "einsum", "outer", "inner", "tensordot",
+        "mul", "mm", "bmm", "matmul", "mv", "dot", "outer", "inner", "tensordot",
         "_grouped_mm", "grouped_mm",
     }
 )  # fmt: skip

@@ -7,7 +7,7 @@ part before the next (two encoders behind each other).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -70,6 +70,18 @@ class ChainSplitter:
             self._keep_lone_adds(single, number)
             chain = self._finder.extract_chain(chain, [a for a in chain.adds if a not in single])
         return StackPart(chain, layers, number)
+
+    def build_whole_chains(self, chains: Sequence[StreamChain]) -> list[StackPart]:
+        """Return each chain that is a stream as one stack, where none has layers."""
+        self.lone_adds = []
+        free = ((n, c) for n, c in enumerate(chains) if self._is_free(c))
+        return [self.build_part(chain, number) for number, chain in free]
+
+    def _is_free(self, chain: StreamChain) -> bool:
+        first = chain.adds[0]
+        return self._is_stream(first) or (
+            len(chain.adds) > 1 and self._finder.enclosing_add[first] is None
+        )
 
     def _is_stream(self, add: DetectedAdd) -> bool:
         return self._finder.enclosing_add[add] is None and add not in self._gated

@@ -18,13 +18,13 @@ from normdiag.structure.dataflow import (
     ScaleFactor,
     nodes_between,
     step_back,
-    step_past_gate,
     trace_origin,
 )
 from normdiag.structure.final_norms import find_final_norms, has_norms_behind_layers
+from normdiag.structure.gates import step_past_gate
 from normdiag.structure.layer_assignment import LayerAssignment
 from normdiag.structure.raw_readers import find_raw_readers
-from normdiag.structure.residual_adds import DetectedAdd, branch_summands
+from normdiag.structure.residual_adds import DetectedAdd, branch_summands, step_past_bias
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 from normdiag.structure.stream_joins import find_modulated
 from normdiag.structure.stream_lanes import StreamLanes, find_lanes
@@ -177,7 +177,7 @@ def build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> A
     qk = [n for n in rest if _is_qk(n, region)]
     inner = [n for n in rest if n not in qk]
     count, parallel = _count_branches(terms, add)
-    lanes = find_lanes(add.node, add.branches[-1])
+    lanes = find_lanes(add.node, add.branches[-1], add.root)
     return AddStructure(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
         count, parallel, (), tuple(factors), is_interpolation=is_interpolation,
@@ -273,7 +273,10 @@ def _skip_factors(add: DetectedAdd, finder: StreamFinder) -> tuple[ScaleFactor, 
     while node is not add.root and node not in region:
         step = step_back(node)
         if step is None:
-            break
+            biased = step_past_bias(node)
+            if biased is None:
+                break
+            step = biased, None
         node, factor = step
         if factor is not None:
             factors.append(factor)

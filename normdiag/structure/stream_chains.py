@@ -10,20 +10,20 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from normdiag.graph import Node
+from normdiag.structure.activations import find_activated_value
 from normdiag.structure.algebraic_forms import DetectedNorm
 from normdiag.structure.dataflow import (
     ScaleFactor,
     joined_tokens,
     nodes_between,
     step_back,
-    step_past_gate,
     trace_dependency,
 )
 from normdiag.structure.enclosing_adds import find_enclosing_adds
 from normdiag.structure.feature_axis import stream_axis
+from normdiag.structure.gates import step_past_gate
 from normdiag.structure.mirrored_sums import find_mirrored_sums
 from normdiag.structure.mixed_operands import find_mixed_operands
-from normdiag.structure.projected_skips import ACTIVATIONS
 from normdiag.structure.residual_adds import DetectedAdd, addition_operands
 from normdiag.structure.score_nodes import find_score_nodes
 from normdiag.structure.stream_joins import (
@@ -171,9 +171,11 @@ class StreamFinder:
             if node in self._mixed:
                 node = self._mixed[node]
                 continue
-            step = step_back(node) or step_past_gate(node)
+            step = step_back(node)
             if step is None:
-                joined = self._join_operand(node) or self._latest_value(joined_tokens(node))
+                gated = step_past_gate(node)
+                joined = gated[0] if gated else self._join_operand(node)
+                joined = joined or self._latest_value(joined_tokens(node))
                 if joined is None:
                     break
                 joins.append(node)
@@ -229,9 +231,10 @@ class StreamFinder:
         the stream is passed as well.
         """
         if node not in self._join_operands:
-            pair = addition_operands(node) or modulation_operands(node)
-            if node.op in ACTIVATIONS:  # relu(x + F(x))
-                pair = node.parents[:1]
+            if (activated := find_activated_value(node)) is not None:  # relu(x + F(x))
+                pair: tuple[Node, ...] = (activated,)
+            else:
+                pair = addition_operands(node) or modulation_operands(node)
             operands = pair[:1] if node.op == "sub" else pair
             links = {o: self.trace_link(o) for o in operands}
             carriers = [o for o in operands if self._carries_stream(node, links[o])]

@@ -54,9 +54,7 @@ class StructureReader:
         splitter = ChainSplitter(finder, find_gated_sums(graph, finder.adds))
         parts = [p for n, chain in enumerate(chains) for p in splitter.split_chain(chain, n)]
         if not parts and splitter.lone_adds:
-            splitter.lone_adds = []
-            free = [c for c in chains if finder.enclosing_add[c.adds[0]] is None]
-            parts = [splitter.build_part(chain, n) for n, chain in enumerate(free)]
+            parts = splitter.build_whole_chains(chains)
         parts.sort(key=lambda part: part.chain.adds[0].index)
         finder.stack_adds = {a for part in parts for a in part.chain.adds}
         stacks = [build_stack_structure(part.chain, part.layers, finder) for part in parts]

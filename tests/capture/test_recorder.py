@@ -91,6 +91,23 @@ class TestNodes:
         assert (values.output, indices.output) == (0, 1)
         assert find_only_node(graph, "exp").parents == (values,)
 
+    def test_inference_mode_shows_the_same_operations(self) -> None:
+        def attend(x):
+            y = torch.einsum("btc,bsc->bts", x, x.view_as(x)).softmax(-1).matmul(x)
+            return nn.functional.linear(y.unflatten(-1, (2, 2)).flatten(-2).type_as(x), x[0])
+
+        graphs = [
+            record_graph(attend, torch.randn(2, 3, 4), mode=mode)
+            for mode in (torch.no_grad, torch.inference_mode)
+        ]
+        plain, inference = (
+            # a matrix product's result is the view of a fresh value, and only autograd minds
+            [(n.op.replace("_unsafe_view", "view"), n.shape, n.parents and n.parents[0].index)
+             for n in graph]
+            for graph in graphs
+        )  # fmt: skip
+        assert plain == inference
+
     def test_a_norm_with_statistics_gives_three(self) -> None:
         graph = record_graph(nn.LayerNorm(4), torch.randn(3, 4))
         outputs = find_nodes(graph, "native_layer_norm")

@@ -141,6 +141,22 @@ def test_the_add_inside_a_scan_is_no_stream(skips: bool) -> None:
     assert codes_of(report) == (set() if skips else {"ND109"})
 
 
+def test_the_add_inside_a_scan_is_no_stream_beside_a_single_add() -> None:
+    class Single(Decoder):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scan, self.block = StateSpace(False), Block(pre)
+            self.spare = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(2))
+
+        def forward(self, ids: Tensor) -> Tensor:
+            x = self.scan(self.tok(ids))
+            return self.final(x + self.block.mlp(self.block.n1(x)))
+
+    report = inspect_decoder(Single())
+    assert [a.placement for a in report.architecture.residual_adds] == ["pre"]
+    assert [s.layers for s in report.architecture.stacks] == [1]
+
+
 class TestSumOfAValueWithItself:
     def test_on_the_stream_of_a_whole_chain(self) -> None:
         def twice(b: Block, x: Tensor) -> Tensor:
@@ -185,43 +201,6 @@ class TestTwoEncoders:
         report = inspect_decoder(nn.Sequential(first, second))
         assert len(report.architecture.stacks) == 2
         assert report.architecture.breaks == ()
-
-
-class TestRawReaders:
-    def test_keys_and_values_of_the_raw_stream(self) -> None:
-        def raw(b: Block, x: Tensor) -> Tensor:
-            x = x + b.attn(b.n1(x), x)
-            return x + b.mlp(b.n2(x))
-
-        report = inspect_blocks(raw, pre)
-        readers = [a.raw_readers for a in report.architecture.residual_adds]
-        assert readers == [("blocks.0.attn.k", "blocks.0.attn.v"), (), (), ()]
-        assert codes_of(report) == {"ND110"}
-
-    def test_positions_on_the_way_do_not_hide_them(self) -> None:
-        def raw(b: Block, x: Tensor) -> Tensor:
-            x = x + b.attn(b.n1(x), x + b.n1.bias)
-            return x + b.mlp(b.n2(x))
-
-        first = inspect_blocks(raw, raw).architecture.residual_adds[0]
-        assert first.raw_readers == ("blocks.0.attn.k", "blocks.0.attn.v")
-
-    @pytest.mark.parametrize("wiring", [pre, post])
-    def test_a_norm_written_out_is_no_reader(self, wiring: Wiring) -> None:
-        class Written(nn.Module):
-            def __init__(self) -> None:
-                super().__init__()
-                self.gain = nn.Parameter(torch.ones(WIDTH))
-
-            def forward(self, x: Tensor) -> Tensor:
-                return x * torch.rsqrt((x @ x.mT).diagonal(dim1=-2, dim2=-1)[..., None]
-                                       / WIDTH + 1e-6) * self.gain  # fmt: skip
-
-        model = Decoder(wiring, wiring)
-        for block in model.blocks:
-            block.n1 = block.n2 = Written()
-        report = inspect_decoder(model)
-        assert not any(a.raw_readers for a in report.architecture.residual_adds)
 
 
 class TestModulesThatNeverRun:

@@ -48,6 +48,19 @@ def _behind_the_input(model: Joined, x: torch.Tensor) -> torch.Tensor:
     return torch.cat((x, model.register.expand(len(x), -1, -1)), -2)
 
 
+def _with_nothing(model: Joined, x: torch.Tensor) -> torch.Tensor:
+    """An empty cache of no shape, which torch joins to anything."""
+    return torch.cat((x.new_zeros(0), model.tokens(x)), 1)
+
+
+def _added_often(model: Joined, x: torch.Tensor) -> torch.Tensor:
+    """2 ** 30 ways lead back: one that walks each of them never returns."""
+    joined = model.tokens(x)
+    for _ in range(30):
+        joined = joined + joined.clone()
+    return joined
+
+
 def _mixed(model: Joined, x: torch.Tensor) -> torch.Tensor:
     joined = model.tokens(x)
     return joined + torch.softmax(joined @ joined.mT, -1) @ joined
@@ -73,6 +86,8 @@ def _along_features(model: Joined, x: torch.Tensor) -> torch.Tensor:
         (_with_places, (0, 1)),
         (_with_registers, (0, 1, 2, 3, 4)),
         (_behind_the_input, (6, 7, 8)),
+        (_with_nothing, (0, 1)),
+        (_added_often, (0, 1)),
         (_mixed, ()),
         (_shared_by_all, ()),
         (_projected, ()),

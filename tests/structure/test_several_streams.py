@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
@@ -120,7 +122,7 @@ class Hyper(nn.Module):
 
     def __init__(self, mixes: bool, last: bool) -> None:
         super().__init__()
-        self.mixes, self.last = mixes, last
+        self.mixes, self.last, self.bias = mixes, last, nn.Parameter(0.3 * torch.rand(WIDTH))
         self.n, self.f = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, WIDTH)
         self.read, self.write = nn.Parameter(torch.rand(STREAMS)), nn.Parameter(torch.rand(STREAMS))
         self.mix = nn.Parameter(torch.eye(STREAMS) + 0.2 * torch.rand(STREAMS, STREAMS))
@@ -129,6 +131,7 @@ class Hyper(nn.Module):
         if self.last:  # (tokens, streams, features)
             y = torch.tanh(self.f(self.n(torch.einsum("s,btsw->btw", self.read, x))))
             kept = torch.einsum("rs,btsw->btrw", self.mix, x) if self.mixes else x
+            kept = kept + self.bias if self.mixes else kept
             return kept + self.write[:, None] * y[:, :, None]
         y = torch.tanh(self.f(self.n(torch.einsum("s,sbtw->btw", self.read, x))))
         kept = torch.einsum("rs,sbtw->rbtw", self.mix, x) if self.mixes else x
@@ -190,18 +193,29 @@ def test_the_jacobian_of_hyper_connections_is_of_all_streams(mixes: bool, last: 
         assert [at.sigma_max, at.kappa] == pytest.approx(expected, rel=1e-3)
 
 
-def test_a_pooled_branch_makes_no_streams() -> None:
-    """An update of one value per channel for all positions is spread as well."""
+class Pooled(nn.Module):
+    """An update or a gate of one value per channel for many positions is spread as well."""
 
-    class Pooled(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.f = nn.Linear(8, 8)
+    def __init__(self, wiring: Callable[[nn.Module, Tensor], Tensor]) -> None:
+        super().__init__()
+        self.f, self.g, self.wiring = nn.Linear(8, 8), nn.Linear(8, 8), wiring
 
-        def forward(self, x: Tensor) -> Tensor:
-            return x + self.f(x.mean((1, 2), keepdim=True))
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.wiring(self, x)
 
+
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        lambda b, x: b.f(x.mean((1, 2), keepdim=True)),
+        lambda b, x: b.f(x.mean(1, keepdim=True)),
+        lambda b, x: b.f(x.amax(2, keepdim=True).expand_as(x)),
+        lambda b, x: b.f(x) * b.g(x.mean(1, keepdim=True)).sigmoid(),
+        lambda b, x: b.f(x) * b.g(x.mean(2, keepdim=True)).tanh(),
+    ],
+)
+def test_what_is_pooled_makes_no_streams(wiring: Callable[[nn.Module, Tensor], Tensor]) -> None:
     torch.manual_seed(0)
-    model = nn.Sequential(*(Pooled() for _ in range(3))).eval()
+    model = nn.Sequential(*(Pooled(wiring) for _ in range(3))).eval()
     report = normdiag.inspect(model, inputs=torch.randn(2, 5, 5, 8), measure=("stream",))
     assert {s.streams for s in report.architecture.stacks} == {1}

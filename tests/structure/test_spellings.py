@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 
 import normdiag
 from normdiag.report.report import Report
-from sample_models.norms import EPS, LAYER_NORMS, RMS_NORMS, VARIANTS
+from sample_models.norms import EPS, LAYER_NORMS, RMS_NORMS, VARIANTS, flat_ln
 from sample_models.spelled import Norm, Spelled, plus
 from tests.structure.signature import gains, signature
 
@@ -307,6 +307,7 @@ def test_every_mode_sees_the_same_architecture(mode: str, norm: Spelling) -> Non
 
 @settings(deadline=None, max_examples=150)
 @given(st.sampled_from(sorted(MODES)), st.sampled_from(SPELLINGS), st.booleans())
+@example("inference_mode", flat_ln, False)  # view_as(f, x) was a path from x past the norm
 def test_every_spelling_in_every_mode(mode: str, norm: Spelling, inlined: bool) -> None:
     assert_same_in(mode, norm, inlined=inlined)
 

@@ -14,7 +14,7 @@ from normdiag.graph import Node
 from normdiag.measure.blocks.followed_rows import find_row_path, follow_rows, keep_rows
 from normdiag.measure.passes.gradient_edges import GradientEdges
 from normdiag.measure.statistics.rows import TokenLayout, Tokens, leading_sizes
-from normdiag.structure.feature_axis import stream_axis
+from normdiag.structure.feature_axis import axis_in
 from normdiag.structure.lane_values import find_lanes_value
 from normdiag.structure.residual_adds import DetectedAdd
 from normdiag.structure.stack_structure import AddStructure, StackStructure
@@ -145,9 +145,7 @@ def _find_point(
     lane_axis = None if lanes is None else lanes.axis
     if facts.add.is_projected and node is not facts.add.node:
         return "the skip is transformed there"
-    axis = stream_axis(facts.add)
-    if len(node.shape) != len(facts.add.node.shape):
-        axis = -1
+    axis = axis_in(node.shape, facts.add)
     if node.shape[axis] != facts.add.node.shape[axis]:
         return "the features change places there"
     layout: TokenLayout = edges.layouts.layout_of(node)

@@ -32,7 +32,7 @@ from normdiag.measure.sites.site_statistics import SiteStatistics
 from normdiag.measure.statistics.rows import leading_sizes, to_rows
 from normdiag.measure.statistics.token_layouts import TokenLayouts
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.feature_axis import stream_axis
+from normdiag.structure.feature_axis import axis_in
 
 _COMPARABLE = frozenset({"causal-lm", "sequence-to-sequence", "masked-lm", "own"})
 """Losses with the same targets whatever the model computes."""
@@ -141,8 +141,7 @@ def _hidden_change(
         return None, 0
     stacks = statistics.first_pass.stacks
     last = max((add.add for stack in stacks for add in stack.adds), key=lambda add: add.index)
-    axis = stream_axis(last)
-    axis = axis if len(before.shape) == len(last.node.shape) else -1
+    axis = axis_in(before.shape, last)
     lead = leading_sizes(tuple(before.shape), (axis,))
     valid = TokenLayouts(batch).layout_of(node).site_tokens(lead).valid
     rows, swapped = (to_rows(value, (axis,)).double() for value in (before, after))

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 
 from normdiag.graph import Node
-from normdiag.measure.passes.norm_operand import iterate_operands
 from normdiag.structure.algebraic_forms import MeanForm
 from normdiag.structure.aten_operations import MATRIX_PRODUCTS
 
@@ -43,7 +42,7 @@ class LearnedValueStore:
         self, node: Node, args: tuple[Any, ...], largest: int = LARGEST_STORED
     ) -> None:
         """Store the operands of `node` that derive from no input of the model."""
-        for operand, value in iterate_operands(node, args):
+        for operand, value in zip(node.args, args, strict=False):
             if (
                 isinstance(operand, Node)
                 and not operand.is_data

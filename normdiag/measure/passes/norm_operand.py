@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +19,6 @@ from normdiag.structure.algebraic_forms import (
 )
 
 
-def iterate_operands(node: Node, args: tuple[Any, ...]) -> Iterator[tuple[Any, Any]]:
-    """Each argument in the graph with its value; those of einsum come in a list."""
-    for operand, value in zip(node.args, args, strict=False):
-        if isinstance(operand, list):
-            yield from zip(operand, value, strict=False)
-        else:
-            yield operand, value
-
-
 @dataclass(slots=True)
 class NormOperand:
     """Remembers one activation: the one that the latest learned value multiplied."""
@@ -37,7 +28,7 @@ class NormOperand:
     def remember_product(self, node: Node, args: tuple[Any, ...]) -> None:
         """Remember x of gain x: where the gain comes first, gain x is what will be divided."""
         if isinstance(node.form, GainedForm) and isinstance(node.form.form, LinearForm):
-            x = next((v for n, v in iterate_operands(node, args) if _is_data(n)), None)
+            x = next((v for n, v in zip(node.args, args, strict=False) if _is_data(n)), None)
             self._weighted = (node, x) if isinstance(x, torch.Tensor) else None
 
     def find_input(
@@ -49,7 +40,7 @@ class NormOperand:
         """
         if norm.is_fused:
             return args[0] if isinstance(args[0], torch.Tensor) else None
-        for operand, value in iterate_operands(norm.node, args):
+        for operand, value in zip(norm.node.args, args, strict=False):
             if not isinstance(operand, Node) or not isinstance(value, torch.Tensor):
                 continue
             form = linear_form(operand)

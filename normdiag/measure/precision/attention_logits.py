@@ -28,9 +28,8 @@ from normdiag.measure.precision.logit_statistics import (
     summarise_logits,
 )
 from normdiag.measure.statistics.token_layouts import TokenLayouts
-from normdiag.structure.aten_operations import ATTENTION
+from normdiag.structure.aten_operations import ATTENTION, SOFTMAX
 from normdiag.structure.attention_scores import (
-    SOFTMAX,
     AttentionScore,
     find_attention_score,
     find_fused_score,

@@ -36,8 +36,7 @@ def measure_closure(
             continue
         starts_layer = i == 0 or stack.layers.layer_of_add[i] != stack.layers.layer_of_add[i - 1]
         link = stack.chain.links[i]
-        has_bias = any(join.index > add.root.index for join in link.joins)  # of the skip alone
-        if has_bias or link.passed_adds or link.is_altered or add.is_gated or add.is_mixed:
+        if link.joins or link.passed_adds or add.is_gated or add.is_mixed:
             # something else came in between: compare ahead of it and begin again behind it
             if i and value is not None:
                 error = relative_error(value, records[adds[i - 1]].out_rows)

@@ -13,6 +13,7 @@ from normdiag.measure.statistics.rows import leading_sizes, to_rows
 from normdiag.structure.algebraic_forms import NormForm
 from normdiag.structure.aten_operations import is_contraction
 from normdiag.structure.dataflow import step_back
+from normdiag.structure.feature_axis import axis_in
 from normdiag.structure.stack_structure import StackStructure
 
 
@@ -36,10 +37,7 @@ class HeadInputAccumulator:
         if value is None:
             self.is_known = False
             return
-        adds = forward.records.adds
-        last = adds.get(max(adds, key=lambda add: add.index))
-        # pooled over the tokens, it has the features last
-        axis = last.axis if last is not None and -last.axis <= value.dim() else -1
+        axis = axis_in(value.shape, max(forward.records.adds, key=lambda add: add.index))
         tokens = forward.layouts.layout_of(node).site_tokens(leading_sizes(value.shape, (axis,)))
         rows = to_rows(value, (axis,))
         numbers = (rows if tokens.valid is None else rows[tokens.valid]).double()

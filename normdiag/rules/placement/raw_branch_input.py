@@ -45,7 +45,8 @@ class RawBranchInput(Rule):
 
     ## When it is wrong
 
-    Routers, gates and adapters that read the raw stream by design, and models trained this way.
+    Models trained this way. Gates, routers and low-rank adapters that read the raw stream are not
+    reported.
 
     ## References
 
