@@ -24,7 +24,6 @@ def part_continued_sums(adds: Iterable[DetectedAdd]) -> None:
         first.is_continued = False
         second.continued_add = None
         second.branches = second.branches[-1:]
-        second.skip_factors = ()
         operands = [a for a in second.node.args if a in second.node.parents]
         second.skip = next(o for o in operands if trace_origin(o).node is first.node)
         second.skip_index = second.node.args.index(second.skip)

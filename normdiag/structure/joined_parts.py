@@ -20,7 +20,8 @@ def find_joined_operand(node: Node) -> Node | None:
     if source.op != "cat" or bounds is None or _concatenated_axis(source) != axis:
         return None
     start = 0
-    for operand in source.args[0]:
+    operands: list[Node] = source.args[0]
+    for operand in operands:
         if len(operand.shape) < len(source.shape):
             continue  # an empty list of numbers may be joined to anything
         end = start + operand.shape[axis]

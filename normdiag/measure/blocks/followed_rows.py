@@ -13,7 +13,8 @@ from torch import Tensor
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import NormForm
 from normdiag.structure.aten_operations import RESHAPES, VIEWS
-from normdiag.structure.dataflow import step_back, step_past_gate
+from normdiag.structure.dataflow import step_back
+from normdiag.structure.gates import step_past_gate
 from normdiag.structure.residual_adds import DetectedAdd, step_past_bias
 
 _NO_ROW = -1
