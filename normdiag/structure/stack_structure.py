@@ -14,6 +14,7 @@ from normdiag.structure.aten_operations import (
     is_score_product,
     mixes_tokens,
 )
+from normdiag.structure.copied_streams import find_streams
 from normdiag.structure.dataflow import (
     ScaleFactor,
     nodes_between,
@@ -27,7 +28,7 @@ from normdiag.structure.raw_readers import find_raw_readers
 from normdiag.structure.residual_adds import DetectedAdd, branch_summands, step_past_bias
 from normdiag.structure.stream_chains import StreamChain, StreamFinder
 from normdiag.structure.stream_joins import find_modulated
-from normdiag.structure.stream_lanes import StreamLanes, find_lanes
+from normdiag.structure.stream_lanes import StreamLanes
 from normdiag.structure.stream_weights import LaneWeights, find_read_weights, find_write_weights
 
 if TYPE_CHECKING:
@@ -177,7 +178,7 @@ def build_add_structure(add: DetectedAdd, layer: int, finder: StreamFinder) -> A
     qk = [n for n in rest if _is_qk(n, region)]
     inner = [n for n in rest if n not in qk]
     count, parallel = _count_branches(terms, add)
-    lanes = find_lanes(add.node, add.branches[-1], add.root)
+    lanes = find_streams(add, finder)
     return AddStructure(
         add, layer, tuple(inputs), tuple(outputs), tuple(inner), tuple(qk), (), (),
         count, parallel, (), tuple(factors), is_interpolation=is_interpolation,

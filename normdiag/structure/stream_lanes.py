@@ -12,9 +12,8 @@ from math import prod
 
 from normdiag.graph import Node
 from normdiag.structure.aten_operations import MATRIX_PRODUCTS
-from normdiag.structure.dataflow import nodes_between, step_back, trace_dependency, trace_origin
+from normdiag.structure.dataflow import step_back, trace_dependency, trace_origin
 from normdiag.structure.feature_place import FeaturePlace, axis_place, find_axis, follow_place
-from normdiag.structure.token_pooling import pools_tokens
 
 _FEWEST_AXES = 4
 """Of a value with an axis of streams: in fewer, what is spread may be one value for all tokens."""
@@ -41,10 +40,10 @@ class MixedLanes:
     """The streams before it."""
 
 
-def find_lanes(node: Node, branch: Node, root: Node) -> StreamLanes | None:
+def find_lanes(node: Node, branch: Node) -> StreamLanes | None:
     """Return the streams over which `branch` is spread before `node` adds it.
 
-    None where there is one stream, as where the branch is pooled from the values of `root`.
+    None where there is one stream.
     """
     path, at = [node], branch
     while prod(at.shape) == prod(node.shape):
@@ -62,15 +61,7 @@ def find_lanes(node: Node, branch: Node, root: Node) -> StreamLanes | None:
         else:
             return None
     place = _place_of_spread(path[-1], at)
-    if place is None or _is_pooled(at, root):
-        return None
-    return _follow_lanes(path[::-1], place)
-
-
-def _is_pooled(update: Node, root: Node) -> bool:
-    """Whether one update for many positions is computed from their mean or extreme."""
-    between = nodes_between(root, update)
-    return any(pools_tokens(n) and trace_origin(n.parents[0]).node is root for n in between)
+    return None if place is None else _follow_lanes(path[::-1], place)
 
 
 def spread_operand(node: Node) -> Node | None:
@@ -90,12 +81,12 @@ def find_mixed_lanes(node: Node, origin: Node, branch: Node) -> MixedLanes | Non
     """
     if origin.op not in MATRIX_PRODUCTS or origin.form is not None:
         return None
+    lanes = find_lanes(node, branch)
+    if lanes is None:
+        return None
     for mixed in origin.parents:
         if not mixed.is_data or prod(mixed.shape) != prod(node.shape):
             continue
-        lanes = find_lanes(node, branch, trace_origin(mixed).node)
-        if lanes is None:
-            return None
         sizes = [p.shape[-2:] for p in origin.parents if p is not mixed]
         if any(lanes.count in pair and max(pair) <= 2 * lanes.count + 1 for pair in sizes):
             at = trace_origin(mixed).node
