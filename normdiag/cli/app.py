@@ -58,7 +58,7 @@ def normdiag(
 ) -> None:
     """Diagnose the norms and the residual stream of transformer checkpoints.
 
-    The report goes to stdout; progress, warnings and a summary line go to stderr.
+    The report goes to stdout; progress, warnings and the names of written files go to stderr.
 
     Exit codes: 0 passed; 1 a finding reached --fail-on; 2 usage or settings; 3 the target cannot
     be loaded or run; 4 incomplete evidence under --require-complete; 5 internal error of normdiag.

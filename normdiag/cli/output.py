@@ -53,7 +53,7 @@ def require_writable(output: Output) -> None:
 
 
 def deliver_report(report: Report, output: Output, sites: Iterable[str] = ()) -> None:
-    """Write `report` as `output` asks, and a summary line to stderr.
+    """Write `report` as `output` asks, and a summary line to stderr unless its text is on stdout.
 
     A report with token numbers is rendered as that of `trace`. The JSON is written first, so that
     it is complete where the reader closes the pipe early (`| head`).
