@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 import string
 from collections.abc import Iterator
 from typing import Any
@@ -36,8 +37,12 @@ def rename_modules(model: nn.Module, seed: int) -> nn.Module:
     for module in model.modules():
         cls = type(module)
         module.__class__ = type(names.word(cls.__name__), (cls,), {"__module__": cls.__module__})
-    for listing in ("named_modules", "named_parameters", "named_buffers"):
-        named = [(names.path(path), value) for path, value in getattr(model, listing)()]
+    # all are read before any is replaced: parameters are listed by way of the modules
+    listings = {
+        listing: [(names.path(path), value) for path, value in getattr(model, listing)()]
+        for listing in ("named_modules", "named_parameters", "named_buffers")
+    }
+    for listing, named in listings.items():
         setattr(model, listing, _list_again(named))
     return model
 
@@ -50,28 +55,36 @@ def _list_again(named: list[tuple[str, Any]]) -> Any:
 
 
 def number_labels(found: Architecture) -> Any:
-    """The architecture with a number, by first appearance, for each id and each module."""
-    numbers: dict[tuple[str, str], int] = {}
+    """The architecture without classes, and with a number, by first appearance, for each part of
+    each path: which label lies in which module is kept, and so is what it ends in (`/add#1`).
 
-    def number(space: str, label: str) -> int:
-        return numbers.setdefault((space, label), len(numbers))
+    The id of a stack has one number as a whole: it is the path of the list of its layers, and where
+    there is one layer a position in it, "0", is what tells the list.
+    """
+    numbers: dict[str, int] = {}
+
+    def number(label: str) -> tuple[tuple[int, ...], str]:
+        path = re.split("[/@]", label, maxsplit=1)[0]
+        parts = path.split(".") if path else []
+        return tuple(numbers.setdefault(p, len(numbers)) for p in parts), label[len(path) :]
+
+    stacks = {stack.id: i for i, stack in enumerate(found.stacks)}
 
     def walk(value: Any, key: str, kind: str) -> Any:
         if isinstance(value, dict):
-            return {k: walk(v, k, kind) for k, v in value.items() if k != "class_"}
+            return {k: walk(v, k, key) for k, v in value.items() if k != "class_"}
         if isinstance(value, list | tuple):
             return [walk(v, key, kind) for v in value]
         if not isinstance(value, str):
             return value
-        if key == "id" or key == "stack":
-            return number(kind if key == "id" else "stacks", value)
-        if key == "add":  # of an exception
-            return number("residual_adds", value)
-        if key == "module":
-            return number("modules", value)
-        if key == "name":  # of a tensor that multiplies a branch
-            return number("tensors", value)
-        return number("norms", value) if key.endswith(("_norm", "_norms")) else value
+        if key == "stack" or (kind, key) == ("stacks", "id"):
+            return stacks[value]
+        return number(value) if _is_label(key) else value
 
-    parts = dataclasses.asdict(found).items()
-    return {kind: walk(value, kind, kind) for kind, value in parts}
+    return walk(dataclasses.asdict(found), "", "")
+
+
+def _is_label(key: str) -> bool:
+    """Whether a key of the architecture holds paths: of sites, modules, parameters."""
+    names = ("id", "add", "module", "name", "raw_readers")
+    return key in names or key.endswith(("_norm", "_norms", "_module"))
