@@ -74,8 +74,7 @@ def _move_rows(node: Node, before: Node, rows: Tensor) -> Tensor | None:
         return _join_rows(node, before, rows)
     if node.op not in VIEWS:
         return rows  # elementwise
-    has_data = any(isinstance(arg, Node) for arg in node.args[1:])
-    if node.op in _OF_STORAGE or has_data or node.parents[0] is not before:
+    if node.op in _OF_STORAGE or node.parents != (before,):
         return None
     if node.op in RESHAPES and prod(node.shape) == rows.numel():
         return rows.reshape(node.shape)
