@@ -22,7 +22,8 @@ def inspect(target: str | nn.Module, **options: Any) -> Report:
         target: a hub id, a directory, a `.safetensors` or `.gguf` file,
             "package.module:factory", "file.py:factory", or any `torch.nn.Module`.
         **options: the fields of `normdiag.Options`, among them `inputs=` (what forward takes: a
-            dict, a tuple or a tensor for one forward, a list of them for several), `texts=`,
+            dict, a tuple or a tensor for one forward, a list of them for several), `texts=`
+            (of a module together with `tokenizer=`),
             `measure="stream,norm-jacobians"` (groups and measures, also as a tuple; see
             `normdiag.measures`), `dtype=`, `device=`, `seed=`.
 
@@ -32,8 +33,10 @@ def inspect(target: str | nn.Module, **options: Any) -> Report:
         RunError: the model does not run on the inputs.
     """
     from normdiag import pipeline
+    from normdiag.argument_names import name_arguments
 
-    return pipeline.inspect(target, options=_build_options(options))
+    with name_arguments():
+        return pipeline.inspect(target, options=_build_options(options))
 
 
 def trace(target: str | nn.Module, **options: Any) -> Report:
@@ -42,6 +45,7 @@ def trace(target: str | nn.Module, **options: Any) -> Report:
     `measure` is ("stream", "norms") unless stated.
     """
     from normdiag import pipeline
+    from normdiag.argument_names import name_arguments
     from normdiag.measures import ONE_PASS_MEASURES
 
     options.setdefault("measure", ONE_PASS_MEASURES)
@@ -50,7 +54,8 @@ def trace(target: str | nn.Module, **options: Any) -> Report:
         raise UsageError(
             "invalid option: structure_only computes no values to trace", "use normdiag.inspect"
         )
-    return pipeline.trace(target, options=built)
+    with name_arguments():
+        return pipeline.trace(target, options=built)
 
 
 def compare(
@@ -72,12 +77,13 @@ def compare(
         ReportError: a file that is no report. Beside it, the errors of `inspect`.
     """
     from normdiag import pipeline
+    from normdiag.argument_names import name_arguments
     from normdiag.measures import ONE_PASS_MEASURES
 
     options.setdefault("measure", ONE_PASS_MEASURES)
-    return pipeline.compare(
-        a, b, options=_build_options(options), second=_build_options(options | (second or {}))
-    )
+    first, other = _build_options(options), _build_options(options | (second or {}))
+    with name_arguments():
+        return pipeline.compare(a, b, options=first, second=other)
 
 
 def _build_options(values: dict[str, Any]) -> Options:

@@ -33,7 +33,14 @@ class NormdiagError(Exception):
     exit_code = ExitCode.INTERNAL
 
     def __init__(self, what: str, hint: str | None = None) -> None:
-        super().__init__(what if hint is None else f"{what}\n  hint: {hint}")
+        self._set_text(what, hint)
+
+    def rewrite_text(self, rewrite: Callable[[str], str]) -> None:
+        """Put both parts of the message in other words."""
+        self._set_text(rewrite(self.what), None if self.hint is None else rewrite(self.hint))
+
+    def _set_text(self, what: str, hint: str | None) -> None:
+        self.args = (what if hint is None else f"{what}\n  hint: {hint}",)
         self.what = what
         self.hint = hint
 

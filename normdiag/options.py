@@ -245,6 +245,20 @@ class JudgingOptions(OptionGroup):
         super().__post_init__()
 
 
+_TOKENIZER_METHODS = ("__call__", "convert_ids_to_tokens", "decode")
+
+
+def _require_tokenizer(tokenizer: Any) -> None:
+    missing = [name for name in _TOKENIZER_METHODS if not hasattr(tokenizer, name)]
+    if missing:
+        raise UsageError(
+            f"invalid option: tokenizer is a {type(tokenizer).__name__}, which has no "
+            f"{', '.join(missing)}",
+            "pass one of transformers: AutoTokenizer.from_pretrained(..), or "
+            "PreTrainedTokenizerFast(tokenizer_object=..) for one of the library tokenizers",
+        )
+
+
 def _set_tuples(group: OptionGroup, *names: str) -> None:
     """Replace a string or a list, which Python callers may pass, by a tuple. Groups are frozen."""
     for name in names:
@@ -263,3 +277,11 @@ class Options(JudgingOptions, MeasuringOptions, InputOptions, LoadingOptions):
 
     command: str | None = None
     """The command line that the report states."""
+    tokenizer: Any | None = None
+    """A tokenizer of transformers, for callers with a module, which has none of its own. None: that
+    of the checkpoint."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tokenizer is not None:
+            _require_tokenizer(self.tokenizer)

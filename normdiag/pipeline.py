@@ -195,6 +195,8 @@ def _loaded_target(
 ) -> Iterator[LoadedTarget]:
     """The loaded target. At the end the caller's module gets back what loading took off it."""
     loaded = _load_target(target, options, progress)
+    if options.tokenizer is not None and isinstance(loaded, LoadedModel):
+        loaded = replace(loaded, tokenizer=options.tokenizer)
     try:
         yield loaded
     finally:

@@ -111,7 +111,8 @@ def _encode_user_sequences(requirements: InputRequirements, options: InputOption
         )
     if requirements.tokenizer is None:
         raise UsageError(
-            "texts were given, and the target has no tokenizer", "give token ids: --ids"
+            "texts were given, and the target has no tokenizer",
+            "give --ids (token ids), in Python tokenizer=AutoTokenizer.from_pretrained(..)",
         )
     sequences, note = encode_user_texts(requirements, options)
     return _batch_sequences(requirements, sequences, options.seed, "user-texts", note)

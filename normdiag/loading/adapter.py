@@ -164,7 +164,7 @@ def open_adapter(folder: Path, options: LoadingOptions) -> Adapter:
     if settings.get("megatron_config") and not options.trust_remote_code:
         raise LoadError(
             f"{folder / CONFIG} asks for the import of {settings.get('megatron_core')!r}",
-            "remove megatron_config, or pass --trust-remote-code (trust_remote_code=True)",
+            "remove megatron_config, or pass --trust-remote-code",
         )
     return Adapter(folder, settings, _find_adapter_weights(folder))
 

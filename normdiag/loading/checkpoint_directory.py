@@ -121,7 +121,7 @@ def refuse_hub_kernels(settings: ConfigFile, options: LoadingOptions) -> None:
     if (kernels := settings.hub_kernels()) and not options.trust_remote_code:
         raise LoadError(
             f"{settings.path} asks for kernels from the hub, which are code: {', '.join(kernels)}",
-            "remove that field, or pass --trust-remote-code (trust_remote_code=True)",
+            "remove that field, or pass --trust-remote-code",
         )
 
 

@@ -30,7 +30,7 @@ def resolve_device(name: str) -> torch.device:
     if device.type == "meta":
         raise UsageError(
             "device 'meta' holds no values, so the model cannot be run there",
-            "use --structure-only (structure_only=True) to read the architecture alone",
+            "use --structure-only to read the architecture alone",
         )
     return device
 

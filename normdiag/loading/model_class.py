@@ -30,7 +30,7 @@ def refuse_checkpoint_code(settings: ConfigFile) -> None:
     code = ", ".join(f"{auto} -> {place}" for auto, place in list(settings.auto_map.items())[:3])
     raise LoadError(
         f"{settings.path} asks to run code that comes with the checkpoint ({code})",
-        "read that code, then run it with --trust-remote-code (trust_remote_code=True), "
+        "read that code, then run it with --trust-remote-code, "
         "or check the tensors without it: --weights-only",
     )
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _SHOWN = 10
 """Findings and stacks that are shown."""
+_FINDING = ("severity", "rule", "site", "message")
+_STACK = ("stack", "layers", "placement", "formula", "growth", "law", "update ratio (median)")
 
 
 def draw_fragment(report: Report) -> str:
@@ -26,12 +28,9 @@ def draw_fragment(report: Report) -> str:
         f"<p><b>{_escape_cell(describe_verdict(report))}</b><br>"
         f"{_escape_cell(describe_subject(report))}</p>"
     ]
-    heads = ("severity", "rule", "site", "message")
-    parts += _draw_table("Findings", heads, [_list_finding_cells(each) for each in report.findings])
-    heads = ("stack", "layers", "placement", "formula", "growth", "law", "update ratio (median)")
-    parts += _draw_table(
-        "Stacks", heads, [_list_stack_cells(view) for view in report.stacks.values()]
-    )
+    found = [_list_finding_cells(finding) for finding in report.findings]
+    stacks = [_list_stack_cells(view) for view in report.stacks.values()]
+    parts += [*_draw_table("Findings", _FINDING, found), *_draw_table("Stacks", _STACK, stacks)]
     return f"<div>{''.join(parts)}</div>"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import TYPE_CHECKING
 
+from normdiag.evidence.gradients import Clipping
 from normdiag.findings import SEVERITIES
 from normdiag.report.python.stack_views import StackView
 
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
 Number = float | None
 
 STACK_SCALARS: Mapping[str, Callable[[StackView], Number]] = {
-    "growth": lambda view: view.growth and view.growth.total,
-    "growth_rate": lambda view: view.growth and view.growth.rate,
-    "growth_over_init": lambda view: view.growth and view.growth.total_over_init,
+    "growth": lambda view: view.growth.total if view.growth else None,
+    "growth_rate": lambda view: view.growth.rate if view.growth else None,
+    "growth_over_init": lambda view: view.growth.total_over_init if view.growth else None,
     "first_out_norm": lambda view: _pick_norm(view, 0),
     "last_out_norm": lambda view: _pick_norm(view, -1),
     "update_ratio": lambda view: _find_median(s.update_ratio.median for s in view.stream.values()),
@@ -53,13 +54,17 @@ def list_scalars(report: Report) -> dict[str, float]:
     if gradients is not None:
         found["gradients/loss"] = gradients.loss.value
         found["gradients/global_norm"] = gradients.global_norm
-        found["gradients/clip_factor"] = gradients.clipping and gradients.clipping.factor
+        found["gradients/clip_factor"] = _read_factor(gradients.clipping)
         for id, ratio in gradients.ratios.items():
             found[f"stack/{id or 'root'}/gradient_ratio"] = ratio
     if precision is not None:
         for name, form in precision.formats.items():
             found[f"precision/{name}/headroom"] = form.headroom
     return {name: float(value) for name, value in found.items() if value is not None}
+
+
+def _read_factor(clipping: Clipping | None) -> Number:
+    return None if clipping is None else clipping.factor
 
 
 def _pick_norm(view: StackView, place: int) -> Number:
@@ -78,21 +83,21 @@ def _list_block_kappas(view: StackView) -> list[Number]:
     return [math.inf if block.kappa is None else block.kappa for block in layers]
 
 
-def _list_present(values: Iterable[Number]) -> list[float]:
-    return [value for value in values if value is not None]
+def _reduce_values(values: Iterable[Number], reduce: Callable[[list[float]], float]) -> Number:
+    """NaN where one value is: what min, max and median make of it depends on the order."""
+    present = [value for value in values if value is not None]
+    if any(map(math.isnan, present)):
+        return math.nan
+    return reduce(present) if present else None
 
 
 def _find_median(values: Iterable[Number]) -> Number:
-    present = _list_present(values)
-    return median(present) if present else None
+    return _reduce_values(values, median)
 
 
 def _find_largest(values: Iterable[Number]) -> Number:
-    """NaN where one of them is: it is lost in `max`, which depends on the order."""
-    present = _list_present(values)
-    return math.nan if any(map(math.isnan, present)) else max(present, default=None)
+    return _reduce_values(values, max)
 
 
 def _find_smallest(values: Iterable[Number]) -> Number:
-    present = _list_present(values)
-    return math.nan if any(map(math.isnan, present)) else min(present, default=None)
+    return _reduce_values(values, min)

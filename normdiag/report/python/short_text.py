@@ -41,10 +41,14 @@ def name_verdict(report: Report) -> str:
 def describe_verdict(report: Report) -> str:
     """Return the target, its verdict, and how many findings of which severity it has."""
     counts = Counter(finding.severity for finding in report.findings)
-    many = ", ".join(f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts[each])
-    verdict = name_verdict(report)
-    detail = f" ({many})" if many else ""
-    return escape_in_full(f"{report.subject.target}: {verdict}{detail}")
+    many = [
+        f"{counts[each]} info" if each == "info" else format_count(counts[each], each)
+        for each in reversed(SEVERITIES)
+        if counts[each]
+    ]
+    outcome = "" if report.check is None else f"{name_verdict(report)}, "
+    found = ", ".join(many) or "no findings"
+    return escape_in_full(f"{report.subject.target}: {outcome}{found}")
 
 
 def describe_subject(report: Report) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import UsageError
-from normdiag.evidence.architecture import layer_id
+from normdiag.evidence.architecture import Norm, ResidualAdd, layer_id
 from normdiag.report.python.flat_records import flatten_record
 
 if TYPE_CHECKING:
@@ -50,18 +50,23 @@ def list_gradient_rows(report: Report) -> Iterator[Row]:
     gradients = report.measurements.gradients
     if gradients is None:
         return
-    sites = {s.id: s for s in (*report.architecture.residual_adds, *report.architecture.norms)}
-    values = [(id, "stream", value) for id, value in gradients.stream.items()]
-    for id, norm in gradients.norms.items():
-        values += [(id, "gain", norm.gain), (id, "bias", norm.bias)]  # type: ignore[list-item]
-    values += [(id, "share", value) for id, value in gradients.groups.items()]
+    values: list[tuple[str, str, float | None]] = [
+        *((id, "stream", value) for id, value in gradients.stream.items()),
+        *((id, "gain", norm.gain) for id, norm in gradients.norms.items()),
+        *((id, "bias", norm.bias) for id, norm in gradients.norms.items()),
+        *((id, "share", value) for id, value in gradients.groups.items()),
+    ]
+    sites = {site.id: site for site in _list_sites(report)}
     for id, quantity, value in values:
         site = sites.get(id)
-        place = {"stack": None, "layer": None}
-        if site is not None:
-            place = {"stack": site.stack, "layer": site.layer}  # type: ignore[dict-item]
         if value is not None:
-            yield {"id": id, **place, "quantity": quantity, "value": value}
+            yield {
+                "id": id,
+                "stack": site.stack if site else None,
+                "layer": site.layer if site else None,
+                "quantity": quantity,
+                "value": value,
+            }
 
 
 def list_finding_rows(report: Report) -> Iterator[Row]:
@@ -105,6 +110,10 @@ def list_rows(report: Report, table: str) -> list[Row]:
     return list(TABLES[table](report))
 
 
+def _list_sites(report: Report) -> tuple[ResidualAdd | Norm, ...]:
+    return (*report.architecture.residual_adds, *report.architecture.norms)
+
+
 def _find_stacks(report: Report) -> dict[str, str]:
     """Id of every add, layer and stack -> id of its stack."""
     stacks = {add.id: add.stack for add in report.architecture.residual_adds}
@@ -115,9 +124,8 @@ def _find_stacks(report: Report) -> dict[str, str]:
 
 
 def _list_traced_rows(report: Report, traced: TokenTrace) -> Iterator[Row]:
-    sites = (*report.architecture.residual_adds, *report.architecture.norms)
     columns = {name: getattr(traced, name) for name in TOKEN_COLUMNS}
-    for site in sites:
+    for site in _list_sites(report):
         present = {name: values[site.id] for name, values in columns.items() if site.id in values}
         for position, token in enumerate(traced.tokens if present else ()):
             yield {

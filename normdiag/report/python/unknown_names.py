@@ -12,11 +12,13 @@ if TYPE_CHECKING:
 
 def describe_unknown(report: Report, name: str) -> str:
     """Return that a report has no `name`, and where it is, or what is called like it."""
-    places = []
-    for field in fields(report):
-        part = getattr(report, field.name)
-        if is_dataclass(part) and name in (inner.name.rstrip("_") for inner in fields(part)):
-            places.append(f"report.{field.name}.{name}")
+    places = [
+        f"report.{field.name}.{inner.name}"
+        for field in fields(report)
+        if is_dataclass(part := getattr(report, field.name))
+        for inner in fields(part)
+        if name in (inner.name, inner.name.rstrip("_"))
+    ]
     if places:
         return f"a report has no {name!r}; type {' or '.join(places)}"
     public = [each for each in dir(type(report)) if not each.startswith("_")]
