@@ -6,15 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from normdiag.charts.colours import BLUE, GREEN, ORANGE, SKY
+from normdiag.charts.depth_chart import Band, Curve, DepthChart, Level
 from normdiag.charts.places import Place, list_adds, list_layers
-from normdiag.charts.specification import (
-    Band,
-    Curve,
-    DepthChart,
-    Level,
-    Spec,
-    specify_depth_chart,
-)
+from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.thresholds import list_levels
 from normdiag.evidence.blocks import BlockJacobian
 from normdiag.report.report import Report

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from normdiag.charts.colours import BLUE, ORANGE, REFERENCE, SKY
+from normdiag.charts.depth_chart import Curve, DepthChart, Level
 from normdiag.charts.places import Place
-from normdiag.charts.specification import Curve, DepthChart, Level, Spec, specify_depth_chart
+from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.report.compare.comparison import Comparison
 
 

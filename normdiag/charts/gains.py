@@ -6,17 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from normdiag.charts.colours import BLUE, ORANGE, SKY
+from normdiag.charts.depth_chart import Band, Curve, DepthChart, Level
 from normdiag.charts.missing_data import MissingDataError
 from normdiag.charts.places import list_norms
-from normdiag.charts.specification import (
-    Band,
-    Curve,
-    DepthChart,
-    Level,
-    Spec,
-    specify_chart,
-    specify_depth_chart,
-)
+from normdiag.charts.specification import Spec, specify_chart, specify_depth_chart
 from normdiag.charts.thresholds import list_levels
 from normdiag.evidence.architecture import Gain
 from normdiag.report.report import Report
@@ -112,7 +105,7 @@ def chart_gain_histograms(report: Report) -> Spec:
             "field": "y",
             "type": "quantitative",
             "scale": {"zero": False},
-            "axis": {"title": "γ", "format": ".3~g"},
+            "axis": {"title": "γ", "format": ".6~g"},
         },
         "y2": {"field": "y2"},
         "color": {
@@ -125,7 +118,7 @@ def chart_gain_histograms(report: Report) -> Spec:
             {"field": "site", "title": "norm"},
             {"field": "y", "title": "γ from", "format": ".4~g"},
             {"field": "y2", "title": "to", "format": ".4~g"},
-            {"field": "share", "title": "share of channels", "format": ".3~g"},
+            {"field": "share", "title": "share of channels", "format": ".6~g"},
         ],
     }
     return specify_chart(

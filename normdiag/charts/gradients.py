@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from normdiag.charts.colours import BLUE, REFERENCE
+from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.missing_data import MissingDataError
 from normdiag.charts.places import Place, list_adds
 from normdiag.charts.ranked_bars import specify_bars
-from normdiag.charts.specification import Curve, DepthChart, Spec, specify_depth_chart
+from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.thresholds import read_default
 from normdiag.evidence.gradients import Gradients
 from normdiag.number_text import format_number, format_percent

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from normdiag.charts.colours import BLUE, GREEN, ORANGE
+from normdiag.charts.depth_chart import Curve, DepthChart, Level
 from normdiag.charts.missing_data import MissingDataError
 from normdiag.charts.places import list_adds, list_norms
-from normdiag.charts.specification import Curve, DepthChart, Level, Spec, specify_depth_chart
+from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.thresholds import list_levels
 from normdiag.evidence.precision import Precision
 from normdiag.number_text import format_number
@@ -13,6 +16,8 @@ from normdiag.report.report import Report
 
 _WIDE = 1e30
 """Limits above this (bfloat16, float32) would flatten everything else."""
+_APART = 3.0
+"""Lines closer than by this factor have one text."""
 
 
 def chart_headroom(report: Report) -> Spec:
@@ -59,13 +64,21 @@ def chart_headroom(report: Report) -> Spec:
                     form="dots",
                 ),
             ),
-            levels=[
-                Level(value=largest, text=f"{name}, largest {format_number(largest)}")
-                for name, largest in limits.items()
-                if largest <= _WIDE
-            ],
+            levels=tuple(_list_limits(limits)),
         )
     )
+
+
+def _list_limits(limits: Mapping[str, float]) -> Iterator[Level]:
+    """Lines of the formats, from the widest; those that nearly coincide share a text."""
+    shown = sorted((item for item in limits.items() if item[1] <= _WIDE), key=lambda item: -item[1])
+    while shown:
+        top = shown[0][1]
+        close = [(name, value) for name, value in shown if value * _APART > top]
+        shown = shown[len(close) :]
+        texts = [f"{name} {format_number(value)}" for name, value in close]
+        yield Level(value=top, text=", ".join(texts))
+        yield from (Level(value=value, text="") for _, value in close[1:])
 
 
 def chart_norm_headroom(report: Report) -> Spec:

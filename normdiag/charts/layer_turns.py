@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from normdiag.charts.colours import BLUE, ORANGE
+from normdiag.charts.depth_chart import Curve, DepthChart, Level
 from normdiag.charts.places import list_layers
-from normdiag.charts.specification import Curve, DepthChart, Level, Spec, specify_depth_chart
+from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.report.report import Report
 
 

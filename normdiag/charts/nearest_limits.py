@@ -6,6 +6,7 @@ import math
 
 from normdiag.charts.colours import BLUE, THRESHOLD
 from normdiag.charts.judged import Nearness, rank_nearness
+from normdiag.charts.log_axis import choose_ticks
 from normdiag.charts.missing_data import MissingDataError
 from normdiag.charts.specification import Spec, specify_chart
 from normdiag.number_text import format_setting, format_value
@@ -32,13 +33,17 @@ def chart_nearest_limits(report: Report) -> Spec:
             "the report has no quantity that a threshold judges", "inspect the model, not its files"
         )
     rows = [_make_row(each) for each in ranked]
-    top = max(2.0, *(each.nearness for each in ranked)) * 1.5
+    top = max(2.0, *(each.nearness for each in ranked)) * 30
     name = {"field": "name", "type": "nominal", "sort": None}
     x = {
         "field": "nearness",
         "type": "quantitative",
         "scale": {"type": "log", "domain": [_FURTHEST, top]},
-        "axis": {"title": "value over threshold, 1: the rule reports (log)", "format": ".3~g"},
+        "axis": {
+            "title": "value over threshold, 1: the rule reports (log)",
+            "format": ".6~g",
+            "values": choose_ticks(_FURTHEST, top),
+        },
     }
     bars = {
         "data": {"values": rows},
@@ -50,8 +55,11 @@ def chart_nearest_limits(report: Report) -> Spec:
             "color": {
                 "field": "state",
                 "type": "nominal",
-                "scale": {"domain": ["below", "beyond"], "range": [BLUE, THRESHOLD]},
-                "legend": {"title": "threshold", "orient": "top"},
+                "scale": {
+                    "domain": ["within the threshold", "beyond it"],
+                    "range": [BLUE, THRESHOLD],
+                },
+                "legend": {"title": None, "orient": "top"},
             },
             "tooltip": [
                 {"field": "name", "title": "quantity"},
@@ -69,7 +77,7 @@ def chart_nearest_limits(report: Report) -> Spec:
     texts = {
         "data": {"values": rows},
         "mark": {"type": "text", "align": "left", "dx": 6, "limit": 320},
-        "encoding": {"y": name, "x": {"value": 0}, "text": {"field": "text"}},
+        "encoding": {"y": name, "x": x, "text": {"field": "text"}},
     }
     return specify_chart(
         "Nearest to a limit: every judged quantity at its worst site",
@@ -84,7 +92,7 @@ def _make_row(each: Nearness) -> Spec:
     return {
         "name": f"{each.code} {each.quantity}",
         "nearness": each.nearness,
-        "state": "beyond" if each.nearness >= 1 else "below",
+        "state": "beyond it" if each.nearness >= 1 else "within the threshold",
         "site": each.site,
         "value": each.value,
         "threshold": each.threshold,

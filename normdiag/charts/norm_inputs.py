@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from normdiag.charts.colours import BLUE, GREEN, ORANGE, SKY
+from normdiag.charts.depth_chart import Band, Curve, DepthChart
 from normdiag.charts.places import list_norms
-from normdiag.charts.specification import Band, Curve, DepthChart, Spec, specify_depth_chart
+from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.thresholds import list_levels
 from normdiag.charts.token_quantiles import draw_quantiles
 from normdiag.report.report import Report

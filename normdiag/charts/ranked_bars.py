@@ -27,7 +27,7 @@ def specify_bars(title: str, healthy: str, x_title: str, rows: Sequence[tuple[st
             "x": {
                 "field": "value",
                 "type": "quantitative",
-                "axis": {"title": x_title, "format": ".3~g"},
+                "axis": {"title": x_title, "format": ".6~g"},
             },
             "tooltip": [
                 {"field": "name", "title": "group"},

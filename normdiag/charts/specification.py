@@ -1,18 +1,14 @@
-"""A chart of quantities over the depth of a model, and its Vega-Lite specification.
-
-Every such chart has a title that says what it shows, a unit on each axis, a sentence on what a
-healthy model looks like, and the thresholds of the rules that judge it. Points are the numbers of
-the report as they are; what a logarithmic axis or none at all can show is marked at its edge.
-"""
+"""The Vega-Lite specification of a chart over the depth of a model."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from normdiag.charts.colours import REFERENCE, THRESHOLD, VERMILLION
+from normdiag.charts.depth_chart import Band, Curve, DepthChart
+from normdiag.charts.log_axis import choose_domain, choose_ticks
 from normdiag.charts.missing_data import MissingDataError
 from normdiag.charts.places import Place, find_starts
 from normdiag.number_text import format_count
@@ -25,62 +21,6 @@ WIDTH = 720
 HEIGHT = 260
 _MANY = 40
 """From so many points on, they are drawn without dots."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Curve:
-    """One quantity: a value for each place, None where it was not measured."""
-
-    name: str
-    colour: str
-    places: Sequence[Place]
-    values: Sequence[float | None]
-    form: Literal["line", "dots", "bars"] = "line"
-    is_reference: bool = False
-    """Dashed and grey: what a healthy model is expected to show."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Band:
-    """A range for each place, None where it was not measured."""
-
-    name: str
-    colour: str
-    places: Sequence[Place]
-    ranges: Sequence[tuple[float, float] | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Level:
-    """A horizontal line: a threshold of a rule, or a value for reference."""
-
-    value: float
-    text: str
-    is_threshold: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DepthChart:
-    """Curves, bands and levels over the sites of a model."""
-
-    title: str
-    healthy: str
-    """What a healthy model looks like here."""
-    x_title: str
-    y_title: str
-    is_log: bool
-    curves: Sequence[Curve]
-    bands: Sequence[Band] = ()
-    levels: Sequence[Level] = ()
-    y_domain: tuple[float, float] | None = None
-    extra_layers: Sequence[Spec] = ()
-
-
-def read_values(
-    places: Iterable[Place], read: Callable[[str], float | None]
-) -> tuple[float | None, ...]:
-    """Return what `read` gives for the id of each place."""
-    return tuple(read(place.id) for place in places)
 
 
 def specify_chart(title: str, healthy: str, layers: Sequence[Spec], **given: Any) -> Spec:
@@ -124,11 +64,26 @@ def is_drawable(value: float | None, *, is_log: bool) -> bool:
 
 
 def _encode_y(chart: DepthChart) -> Spec:
-    scale: Spec = {"type": "log"} if chart.is_log else {"type": "linear", "zero": False}
-    if chart.y_domain is not None:
+    axis: Spec = {"title": chart.y_title, "format": ".6~g", "labelOverlap": True, "tickCount": 6}
+    scale: Spec = {"type": "linear", "zero": False}
+    if chart.is_log:
+        low, high = choose_domain(_list_drawn(chart))
+        scale = {"type": "log", "domain": [low, high], "nice": False}
+        ticks = choose_ticks(low, high)
+        if ticks is not None:
+            axis["values"] = ticks
+    elif chart.y_domain is not None:
         scale["domain"] = list(chart.y_domain)
-    axis = {"title": chart.y_title, "format": ".3~g", "labelOverlap": True, "tickCount": 6}
     return {"field": "y", "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _list_drawn(chart: DepthChart) -> Iterator[float]:
+    """All values that the vertical axis must have room for; 1 where there is none."""
+    values = [value for curve in chart.curves for value in curve.values]
+    values += [end for band in chart.bands for ends in band.ranges if ends for end in ends]
+    values += [level.value for level in chart.levels]
+    drawn = [v for v in values if v is not None and is_drawable(v, is_log=chart.is_log)]
+    yield from drawn or [1.0]
 
 
 def _encode_x(title: str) -> Spec:
@@ -145,7 +100,13 @@ def _encode_colour(chart: DepthChart) -> Spec:
         "field": "series",
         "type": "nominal",
         "scale": {"domain": list(colours), "range": list(colours.values())},
-        "legend": {"title": None, "orient": "top", "labelLimit": 400, "columns": 3},
+        "legend": {
+            "title": None,
+            "orient": "top",
+            "labelLimit": 400,
+            "columns": 2,
+            "symbolOpacity": 1,
+        },
     }
 
 
@@ -240,10 +201,17 @@ def _draw_levels(chart: DepthChart, y: Spec) -> Iterator[Spec]:
                 "mark": {"type": "rule", "color": colour, "strokeDash": dash, "strokeWidth": 1.5},
                 "encoding": {"y": y},
             }
+            side = ("right", "width", -2) if is_threshold else ("left", 0, 4)
             yield {
                 "data": {"values": rows},
-                "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -3},
-                "encoding": {"x": {"value": "width"}, "y": y, "text": {"field": "text"}},
+                "mark": {
+                    "type": "text",
+                    "align": side[0],
+                    "dx": side[2],
+                    "baseline": "bottom",
+                    "dy": -3,
+                },
+                "encoding": {"x": {"value": side[1]}, "y": y, "text": {"field": "text"}},
             }
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from normdiag.charts.colours import BLUE, GREEN, ORANGE, PURPLE, REFERENCE
+from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.places import Place, list_adds
-from normdiag.charts.specification import Curve, DepthChart, Spec, specify_depth_chart
+from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.token_quantiles import draw_quantiles
 from normdiag.evidence.stream import AddMeasurement
 from normdiag.number_text import format_factor, format_number
 from normdiag.report.report import Report
+
+_TEXT_TOP, _TEXT_STEP, _TEXTS = 196, 14, 4
+"""Pixels from the top of the chart at which the texts of phases stand, and on how many lines."""
 
 
 def chart_stream_norm(report: Report) -> Spec:
@@ -94,11 +98,15 @@ def _mark_phases(report: Report, places: Sequence[Place]) -> Iterator[Spec]:
     """A line where the growth factor changes, with the factor behind it."""
     rows = []
     for stack, growth in report.measurements.growth.items():
-        own = {place.x: place for place in places if place.stack == stack}
-        start = min(own, default=0)
+        start = min((place.x for place in places if place.stack == stack), default=0)
         rows += [
-            {"x": start + phase.first, "text": f"{format_factor(phase.factor)} per add"}
-            for phase in growth.phases
+            {
+                "x": start + phase.first,
+                # short phases stand close: their texts are staggered
+                "level": _TEXT_TOP + _TEXT_STEP * (place % _TEXTS),
+                "text": f"{format_factor(phase.factor)} per add",
+            }
+            for place, phase in enumerate(growth.phases)
         ]
     if rows:
         x = {"field": "x", "type": "quantitative"}
@@ -109,8 +117,12 @@ def _mark_phases(report: Report, places: Sequence[Place]) -> Iterator[Spec]:
         }
         yield {
             "data": {"values": rows},
-            "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": 4, "dy": -4},
-            "encoding": {"x": x, "y": {"value": "height"}, "text": {"field": "text"}},
+            "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": 4},
+            "encoding": {
+                "x": x,
+                "y": {"field": "level", "type": "quantitative", "scale": None, "axis": None},
+                "text": {"field": "text"},
+            },
         }
 
 

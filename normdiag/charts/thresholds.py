@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from normdiag.charts.specification import Level
+from normdiag.charts.depth_chart import Level
 from normdiag.number_text import format_setting
 from normdiag.report.report import Report
 from normdiag.rules.registry import find_rule

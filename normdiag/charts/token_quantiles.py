@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from normdiag.charts.depth_chart import Band
 from normdiag.charts.places import Place
-from normdiag.charts.specification import Band
 
 
 def draw_quantiles(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from normdiag.charts.colours import BLUE, REFERENCE, SKY
+from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.places import list_adds
-from normdiag.charts.specification import Curve, DepthChart, Spec, specify_depth_chart
+from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.thresholds import list_levels
 from normdiag.charts.token_quantiles import draw_quantiles
 from normdiag.report.report import Report

@@ -99,9 +99,10 @@ def find_figure(code: str, figures: Iterable[Figure]) -> Figure | None:
 
 def _show_findings(report: Report, name: str, spec: Spec) -> Figure:
     shown = [each for each in report.findings if CHART_OF_RULE.get(each.code) == name]
-    sites = {id for finding in shown for id in finding.ids}
+    for finding in shown:
+        spec = mark_sites(spec, finding)
     cards = tuple(dict.fromkeys(f"{each.code} {each.name}" for each in shown))
-    return make_figure(name, mark_sites(spec, sites), cards)
+    return make_figure(name, spec, cards)
 
 
 def make_figure(
