@@ -77,7 +77,7 @@ def chart_nearest_limits(report: Report) -> Spec:
     texts = {
         "data": {"values": rows},
         "mark": {"type": "text", "align": "left", "dx": 6, "limit": 320},
-        "encoding": {"y": name, "x": x, "text": {"field": "text"}},
+        "encoding": {"y": name, "x": {**x, "field": "end"}, "text": {"field": "text"}},
     }
     return specify_chart(
         "Nearest to a limit: every judged quantity at its worst site",
@@ -92,6 +92,7 @@ def _make_row(each: Nearness) -> Spec:
     return {
         "name": f"{each.code} {each.quantity}",
         "nearness": each.nearness,
+        "end": max(each.nearness, _FURTHEST),
         "state": "beyond it" if each.nearness >= 1 else "within the threshold",
         "site": each.site,
         "value": each.value,

@@ -19,6 +19,8 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH = 720
 HEIGHT = 260
+_FEW = 12
+"""Up to so many sites, each has a tick."""
 _MANY = 40
 """From so many points on, they are drawn without dots."""
 
@@ -48,7 +50,9 @@ def specify_depth_chart(chart: DepthChart) -> Spec:
         )
     y = _encode_y(chart)
     colour = _encode_colour(chart)
-    layers = [_draw_band(band, y, colour, is_log=chart.is_log) for band in chart.bands]
+    layers: list[Spec] = []
+    for band in chart.bands:
+        layers += _draw_band(band, y, colour, is_log=chart.is_log)
     layers += _mark_stacks(chart.curves[0].places)
     layers += _draw_levels(chart, y)
     for curve in chart.curves:
@@ -86,9 +90,12 @@ def _list_drawn(chart: DepthChart) -> Iterator[float]:
     yield from drawn or [1.0]
 
 
-def _encode_x(title: str) -> Spec:
+def _encode_x(chart: DepthChart) -> Spec:
     scale = {"nice": False, "padding": 8}
-    axis = {"title": title, "format": "d", "tickMinStep": 1, "labelOverlap": True, "grid": False}
+    axis: Spec = {"title": chart.x_title, "format": "d", "labelOverlap": True, "grid": False}
+    last = max((place.x for curve in chart.curves for place in curve.places), default=0)
+    if last < _FEW:  # where Vega would put ticks between two sites
+        axis["values"] = list(range(last + 1))
     return {"field": "x", "type": "quantitative", "scale": scale, "axis": axis}
 
 
@@ -116,28 +123,29 @@ def _draw_curve(curve: Curve, chart: DepthChart, y: Spec, colour: Spec) -> Itera
         for at, value in zip(curve.places, curve.values, strict=True)
         if is_drawable(value, is_log=chart.is_log)
     ]
-    yield {
-        "data": {"values": rows},
-        "mark": _choose_mark(curve, len(rows)),
-        "encoding": {
-            "x": _encode_x(chart.x_title),
-            "y": y,
-            "color": colour,
-            "detail": {"field": "stack", "type": "nominal"},
-            "tooltip": [
-                {"field": "site", "title": "site"},
-                {"field": "layer", "title": "layer"},
-                {"field": "y", "title": curve.name, "format": ".4~g"},
-            ],
-        },
-    }
+    if rows:  # the range of nothing would be infinite
+        yield {
+            "data": {"values": rows},
+            "mark": _choose_mark(curve, len(rows)),
+            "encoding": {
+                "x": _encode_x(chart),
+                "y": y,
+                "color": colour,
+                "detail": {"field": "stack", "type": "nominal"},
+                "tooltip": [
+                    {"field": "site", "title": "site"},
+                    {"field": "layer", "title": "layer"},
+                    {"field": "y", "title": curve.name, "format": ".4~g"},
+                ],
+            },
+        }
     lost = [
         {"x": at.x, "site": at.id, "value": str(value)}
         for at, value in zip(curve.places, curve.values, strict=True)
         if value is not None and not is_drawable(value, is_log=chart.is_log)
     ]
     if lost:
-        yield _mark_undrawn(lost, curve.name, chart.x_title)
+        yield _mark_undrawn(lost, curve.name, chart)
 
 
 def _choose_mark(curve: Curve, points: int) -> Spec:
@@ -150,13 +158,19 @@ def _choose_mark(curve: Curve, points: int) -> Spec:
     return {"type": "line", "point": dots, **dash}
 
 
-def _mark_undrawn(rows: list[Spec], name: str, x_title: str) -> Spec:
+def _mark_undrawn(rows: list[Spec], name: str, chart: DepthChart) -> Spec:
     """Crosses at the upper edge, at every site whose value the axis has no place for."""
     return {
         "data": {"values": rows},
-        "mark": {"type": "point", "shape": "cross", "color": VERMILLION, "size": 50, "angle": 45},
+        "mark": {
+            "type": "point",
+            "shape": "cross",
+            "filled": True,
+            "color": VERMILLION,
+            "size": 70,
+        },
         "encoding": {
-            "x": _encode_x(x_title),
+            "x": _encode_x(chart),
             "y": {"value": 0},
             "tooltip": [
                 {"field": "site", "title": "site"},
@@ -166,23 +180,24 @@ def _mark_undrawn(rows: list[Spec], name: str, x_title: str) -> Spec:
     }
 
 
-def _draw_band(band: Band, y: Spec, colour: Spec, *, is_log: bool) -> Spec:
+def _draw_band(band: Band, y: Spec, colour: Spec, *, is_log: bool) -> Iterator[Spec]:
     rows = [
         {"x": at.x, "y": ends[0], "y2": ends[1], "series": band.name, **_describe_place(at)}
         for at, ends in zip(band.places, band.ranges, strict=True)
         if ends is not None and all(is_drawable(end, is_log=is_log) for end in ends)
     ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "area", "opacity": 0.22, "line": False},
-        "encoding": {
-            "x": {"field": "x", "type": "quantitative"},
-            "y": y,
-            "y2": {"field": "y2"},
-            "color": colour,
-            "detail": {"field": "stack", "type": "nominal"},
-        },
-    }
+    if rows:
+        yield {
+            "data": {"values": rows},
+            "mark": {"type": "area", "opacity": 0.22, "line": False},
+            "encoding": {
+                "x": {"field": "x", "type": "quantitative"},
+                "y": y,
+                "y2": {"field": "y2"},
+                "color": colour,
+                "detail": {"field": "stack", "type": "nominal"},
+            },
+        }
 
 
 def _draw_levels(chart: DepthChart, y: Spec) -> Iterator[Spec]:

@@ -22,11 +22,17 @@
     const name = element.dataset.chart;
     const spec = Object.assign({}, specs[name]);
     delete spec.title;
-    if (!maps[name]) {
+    element.hidden = false;
+    if (maps[name]) {
+      // An image has a size of its own: it is made as wide as the axis.
+      const room = 90, width = Math.max(240, element.clientWidth - room);
+      spec.width = width;
+      spec.layer = spec.layer.map((layer) => layer.mark.type === "image"
+        ? { ...layer, mark: { ...layer.mark, width } } : layer);
+    } else {
       spec.width = "container";
       spec.autosize = { type: "fit-x", contains: "padding" };
     }
-    element.hidden = false;
     const figure = element.closest("figure");
     figure.classList.add("drawn");
     try {
