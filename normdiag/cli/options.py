@@ -13,7 +13,7 @@ from normdiag.gate_options import CheckOptions, GateOptions
 from normdiag.option_group import Option, OptionGroup, declared_options
 from normdiag.options import InputOptions, JudgingOptions, LoadingOptions, MeasuringOptions
 
-FORMATS = ("text", "json", "csv", "markdown", "sarif", "junit", "github")
+FORMATS = ("text", "json", "csv", "markdown", "sarif", "junit", "github", "html")
 
 Target = Annotated[
     str,
@@ -96,6 +96,9 @@ class Output(OptionGroup):
     json: Annotated[Path | None, Option(metavar="FILE", help="Also save the report as JSON.")] = (
         None
     )
+    html: Annotated[
+        Path | None, Option(metavar="FILE", help="Also write the report as a page with charts.")
+    ] = None
     full: Annotated[
         bool, Option(help="Show all sections in the text, not the first screen alone.")
     ] = False

@@ -18,6 +18,7 @@ from normdiag.errors import UsageError
 from normdiag.number_text import format_count
 from normdiag.render.escape import escape_text
 from normdiag.render.formats import COMPARISONS, FORMATS, SERIES
+from normdiag.render.html.extra import require_libraries
 from normdiag.render.interface import Options, RulePage
 from normdiag.render.severity import count_by_severity
 from normdiag.render.verdict import format_headline, name_outcome
@@ -46,10 +47,15 @@ def require_writable(output: Output) -> None:
             raise UsageError(
                 f"cannot write {str(path)!r}: no permission", "give a path that you may write to"
             )
-    if output.json is not None and output.json == output.output:
+    files = _output_files(output)
+    if len(set(files)) < len(files):
+        flags = sorted(f for f, path in _name_files(output).items() if files.count(path) > 1)
         raise UsageError(
-            f"--json and --output are both {str(output.json)!r}", "give two different files"
+            f"{' and '.join(flags)} are both {str(_name_files(output)[flags[0]])!r}",
+            "give different files",
         )
+    if output.html is not None or output.format == "html":
+        require_libraries()
 
 
 def deliver_report(report: Report, output: Output, sites: Iterable[str] = ()) -> None:
@@ -62,6 +68,8 @@ def deliver_report(report: Report, output: Output, sites: Iterable[str] = ()) ->
     renderer = FORMATS["trace" if report.trace else "inspect"][output.format]
     if output.json is not None:
         report.save(output.json)
+    page = FORMATS["inspect"]["html"]
+    _write_page(output, lambda console: page(report, console, options))
     _write_report(output, lambda console: renderer(report, console, options))
     shown = output.format == "text" and output.output is None
     _write_summary("" if shown else format_headline(report) or _count_findings(report), output)
@@ -72,6 +80,7 @@ def deliver_series(series: Series, output: Output) -> None:
     if output.json is not None:
         series.save(output.json)
     options = _render_options(output)
+    _write_page(output, lambda console: SERIES["html"](series, console, options))
     _write_report(output, lambda console: SERIES[output.format](series, console, options))
     outcomes = Counter(_describe_outcome(entry) for entry in series.reports)
     counts = ", ".join(f"{many} {outcome}" for outcome, many in outcomes.items())
@@ -92,6 +101,7 @@ def deliver_comparison(comparison: Comparison, output: Output) -> None:
     if output.json is not None:
         comparison.save(output.json)
     options = _render_options(output)
+    _write_page(output, lambda console: COMPARISONS["html"](comparison, console, options))
     _write_report(output, lambda console: COMPARISONS[output.format](comparison, console, options))
     changed = Counter(change.state for change in comparison.changes)
     counts = [format_count(len(comparison.differences), "difference")]
@@ -124,9 +134,18 @@ def _write_report(output: Output, render: Callable[[Console], None]) -> None:
             else:
                 render(console)
         return
+    _write_file(output.output, render)
+
+
+def _write_page(output: Output, render: Callable[[Console], None]) -> None:
+    if output.html is not None:
+        _write_file(output.html, render)
+
+
+def _write_file(path: Path, render: Callable[[Console], None]) -> None:
     buffer = io.StringIO()
-    render(Console(file=buffer, width=FILE_WIDTH, force_terminal=output.color or None))
-    atomic.write_atomically(output.output, buffer.getvalue())
+    render(Console(file=buffer, width=FILE_WIDTH))
+    atomic.write_atomically(path, buffer.getvalue())
 
 
 def _write_summary(what: str, output: Output) -> None:
@@ -143,7 +162,13 @@ def _describe_outcome(entry: SeriesEntry) -> str:
 
 
 def _output_files(output: Output) -> tuple[Path, ...]:
-    return tuple(path for path in (output.output, output.json) if path is not None)
+    return tuple(_name_files(output).values())
+
+
+def _name_files(output: Output) -> dict[str, Path]:
+    """The files to write by their options."""
+    named = {"--output": output.output, "--json": output.json, "--html": output.html}
+    return {flag: path for flag, path in named.items() if path is not None}
 
 
 def _count_findings(report: Report) -> str:

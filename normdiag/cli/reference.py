@@ -18,9 +18,9 @@ COMMAND_LINE = """\
 # Command line
 
 `normdiag COMMAND`, or `python -m normdiag COMMAND`. The report goes to stdout; progress, warnings
-and, of formats other than text, a summary line go to stderr. An option that is not on the command line has the value of the
-[settings file](configuration.md), if it is a key there. Exit codes are on [their own
-page](../exit-codes.md).
+and, of formats other than text, a summary line go to stderr. An option that is not on the command
+line has the value of the [settings file](configuration.md), if it is a key there. Exit codes are on
+[their own page](../exit-codes.md).
 """
 
 SETTINGS = """\

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from normdiag.render import csv, github, json, junit, sarif
 from normdiag.render.elements import Page
+from normdiag.render.html import documents as html
 from normdiag.render.interface import (
     ComparisonRenderer,
     Drawer,
@@ -52,6 +53,7 @@ _REPORTS: dict[str, Renderer] = {
     "sarif": sarif.write_report,
     "junit": junit.write_report,
     "github": github.write_report,
+    "html": html.write_report,
 }
 """They are the same for all views."""
 
@@ -78,11 +80,13 @@ SERIES: dict[str, SeriesRenderer] = {
     "sarif": sarif.write_series,
     "junit": junit.write_series,
     "github": github.write_series,
+    "html": html.write_series,
 }
 """The same formats for several targets at once."""
 
 COMPARISONS: dict[str, ComparisonRenderer] = {
     **draw_pages(build_comparison),
     "json": json.write_comparison,
+    "html": html.write_comparison,
 }
 """Of two models."""

@@ -23,7 +23,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
         "variance": _describe_variances(report),
         "nearest": _describe_nearest(report),
         "checked": _describe_coverage(report),
-        "more": iter(("--full", "normdiag trace TARGET --site ID", "normdiag rules CODE")),
+        "more": iter(("--full or --html FILE", "normdiag trace TARGET", "normdiag rules CODE")),
     }
     facts = (Fact(label=label, lines=tuple(clauses)) for label, clauses in lines.items())
     yield FactList(facts=tuple(fact for fact in facts if fact.lines), has_clauses=True)

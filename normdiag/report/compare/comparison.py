@@ -75,6 +75,10 @@ class StreamDifference:
     tolerance: float
     tokens: int | None = None
     """Number of tokens compared one by one; null for summaries."""
+    a_norm: float | None = None
+    """Mean ||y|| over all tokens of the first model; null in older reports."""
+    b_norm: float | None = None
+    """The same of the second."""
 
 
 @record

@@ -20,27 +20,23 @@ def iterate_stream_differences(sides: ReportPair, *, by_values: bool) -> Iterato
     """Yield differences at adds measured in both, in the order of the forward."""
     mine, theirs = sides.a.measurements.stream, sides.b.measurements.stream
     for a, b in sides.pairing.adds:
-        tolerance = sides.rounding.stream_tolerance(a.depth)
-        measured = sides.differences.adds.get(a.id)
-        if by_values and measured is not None:
-            yield _stream_difference((a.id, b.id), measured, tolerance, measured.tokens)
-        elif not by_values and a.id in mine and b.id in theirs:
-            lengths = _add_norm_difference(mine[a.id], theirs[b.id])
-            yield _stream_difference((a.id, b.id), lengths, tolerance, None)
-
-
-def _stream_difference(
-    ids: tuple[str, str], difference: AddDifference, tolerance: float, tokens: int | None
-) -> StreamDifference:
-    return StreamDifference(
-        a=ids[0],
-        b=ids[1],
-        skip=difference.skip,
-        branch=difference.branch,
-        out=difference.out,
-        tolerance=tolerance,
-        tokens=tokens,
-    )
+        at, there = mine.get(a.id), theirs.get(b.id)
+        difference = sides.differences.adds.get(a.id) if by_values else None
+        tokens = None if difference is None else difference.tokens
+        if not by_values and at is not None and there is not None:
+            difference = _add_norm_difference(at, there)
+        if difference is not None:
+            yield StreamDifference(
+                a=a.id,
+                b=b.id,
+                skip=difference.skip,
+                branch=difference.branch,
+                out=difference.out,
+                tolerance=sides.rounding.stream_tolerance(a.depth),
+                tokens=tokens,
+                a_norm=None if at is None else at.out_norm.mean,
+                b_norm=None if there is None else there.out_norm.mean,
+            )
 
 
 def _add_norm_difference(a: AddMeasurement, b: AddMeasurement) -> AddDifference:

@@ -1,0 +1,139 @@
+"""The norm of the residual stream against depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from normdiag.charts.colours import BLUE, GREEN, ORANGE, PURPLE, REFERENCE
+from normdiag.charts.depth_chart import Curve, DepthChart
+from normdiag.charts.places import Place, list_adds
+from normdiag.charts.specification import Spec, specify_depth_chart
+from normdiag.charts.token_quantiles import draw_quantiles
+from normdiag.evidence.stream import AddMeasurement
+from normdiag.number_text import format_factor, format_number
+from normdiag.report.report import Report
+
+_TEXT_TOP, _TEXT_STEP, _TEXTS = 196, 14, 4
+"""Pixels from the top of the chart at which the texts of phases stand, and on how many lines."""
+
+
+def chart_stream_norm(report: Report) -> Spec:
+    """Draw ||y|| at every add: mean, median, 5 to 95 % of the tokens, and first tokens apart."""
+    places = list_adds(report)
+    records = [report.measurements.stream.get(place.id) for place in places]
+    bands = draw_quantiles("5 to 95 % of tokens", BLUE, places, records, "out_norm")
+    curves = [
+        Curve(
+            name="mean over tokens",
+            colour=BLUE,
+            places=places,
+            values=[None if r is None else r.out_norm.mean for r in records],
+        ),
+        Curve(
+            name="median over tokens",
+            colour=GREEN,
+            places=places,
+            values=[None if r is None else r.out_norm.median for r in records],
+        ),
+    ]
+    firsts = _read_first_tokens(report, records)
+    if any(value is not None for value in firsts):
+        curves.append(
+            Curve(name="mean over first tokens", colour=ORANGE, places=places, values=firsts)
+        )
+    at_start = list(_place_initial_growth(report, places))
+    if at_start:
+        curves.append(
+            Curve(
+                name="last add if it grew as at initialisation",
+                colour=PURPLE,
+                places=[place for place, _ in at_start],
+                values=[value for _, value in at_start],
+                form="dots",
+            )
+        )
+    return specify_depth_chart(
+        DepthChart(
+            title="Norm of the residual stream behind every add",
+            healthy=_describe_growth(report),
+            x_title="residual add, in the order of the forward",
+            y_title="||y||, L2 norm (log)",
+            is_log=True,
+            curves=curves,
+            bands=bands,
+            extra_layers=list(_mark_phases(report, places)),
+        )
+    )
+
+
+def _read_first_tokens(
+    report: Report, records: Sequence[AddMeasurement | None]
+) -> list[float | None]:
+    """Mean ||y|| of the first tokens, as held or from their ratio r to the mean of the others.
+
+    Of T tokens in S sequences with mean m, the others have the mean T m / (S r + T - S).
+    """
+    sequences = report.subject.probe.sequences
+    values: list[float | None] = []
+    for record in records:
+        held = getattr(record, "first_norm", None)
+        if held is None and record is not None and record.sink_ratio is not None:
+            others = record.tokens * record.out_norm.mean
+            parts = sequences * record.sink_ratio + record.tokens - sequences
+            held = record.sink_ratio * others / parts if parts > 0 else None
+        values.append(held)
+    return values
+
+
+def _place_initial_growth(report: Report, places: Sequence[Place]) -> Iterator[tuple[Place, float]]:
+    """Where each stack would end, had it grown by the factor of the same model untrained."""
+    for stack, growth in report.measurements.growth.items():
+        own = [place for place in places if place.stack == stack]
+        first = report.measurements.stream.get(own[0].id) if own else None
+        if first is not None and growth.init_total is not None:
+            yield own[-1], first.out_norm.mean * growth.init_total
+
+
+def _mark_phases(report: Report, places: Sequence[Place]) -> Iterator[Spec]:
+    """A line where the growth factor changes, with the factor behind it."""
+    rows = []
+    for stack, growth in report.measurements.growth.items():
+        start = min((place.x for place in places if place.stack == stack), default=0)
+        rows += [
+            {
+                "x": start + phase.first,
+                # short phases stand close: their texts are staggered
+                "level": _TEXT_TOP + _TEXT_STEP * (place % _TEXTS),
+                "text": f"{format_factor(phase.factor)} per add",
+            }
+            for place, phase in enumerate(growth.phases)
+        ]
+    if rows:
+        x = {"field": "x", "type": "quantitative"}
+        yield {
+            "data": {"values": rows},
+            "mark": {"type": "rule", "color": REFERENCE, "strokeDash": [2, 3]},
+            "encoding": {"x": x},
+        }
+        yield {
+            "data": {"values": rows},
+            "mark": {"type": "text", "align": "left", "baseline": "bottom", "dx": 4},
+            "encoding": {
+                "x": x,
+                "y": {"field": "level", "type": "quantitative", "scale": None, "axis": None},
+                "text": {"field": "text"},
+            },
+        }
+
+
+def _describe_growth(report: Report) -> str:
+    healthy = (
+        "Healthy: a smooth rise; equal independent writes grow as the root of depth, a norm on the "
+        "stream keeps it level."
+    )
+    totals = [
+        f"{format_factor(growth.total)} from the first add to the last"
+        + ("" if growth.init_total is None else f" ({format_number(growth.init_total)} untrained)")
+        for growth in report.measurements.growth.values()
+    ]
+    return f"{healthy} Here: {'; '.join(totals)}." if totals else healthy

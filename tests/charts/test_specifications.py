@@ -1,0 +1,160 @@
+"""Every chart is a valid specification that says what it shows, with units and thresholds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from normdiag.charts import CHARTS, MissingDataError
+from normdiag.charts.colours import THRESHOLD
+from normdiag.charts.compared_streams import COMPARED
+from normdiag.charts.registry import CHART_OF_RULE
+from normdiag.findings import Finding
+from normdiag.report.compare.compare import compare_reports
+from normdiag.rules.registry import RULES
+from tests import hostile, reports
+from tests.charts.reports import complete
+
+vl_convert = pytest.importorskip("vl_convert", reason="pip install 'normdiag[html]'")
+altair = pytest.importorskip("altair", reason="pip install 'normdiag[html]'")
+
+HISTOGRAMS = {"gain_histograms"}
+"""Charts of what the fabricated reports have not."""
+FULL = complete(tokens=12)
+NAMES = sorted(CHARTS.keys() - HISTOGRAMS)
+REPORTS = {
+    "complete": FULL,
+    "one-layer": complete(1),
+    "many-tokens": complete(2, tokens=80),
+    "post-norm": reports.bert(),
+    "two-stacks": reports.encoder_decoder(),
+    "broken": hostile.broken(),
+    "weights-only": reports.weights_only(),
+}
+
+
+def layers_with(spec: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [layer for layer in spec["layer"] if layer["mark"]["type"] == kind]
+
+
+def drawn_charts(report) -> dict[str, dict[str, Any]]:
+    drawn = {}
+    for name, draw in CHARTS.items():
+        try:
+            drawn[name] = draw(report)
+        except MissingDataError as error:
+            assert error.hint
+    return drawn
+
+
+@pytest.mark.parametrize("kind", REPORTS)
+def test_what_is_drawn_compiles_and_is_strict_json(kind: str) -> None:
+    drawn = drawn_charts(REPORTS[kind])
+    assert bool(drawn) == (kind != "weights-only")
+    for spec in drawn.values():
+        json.dumps(spec, allow_nan=False)
+        vl_convert.vegalite_to_vega(spec)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_altair_takes_it(name: str) -> None:
+    altair.LayerChart.from_dict(CHARTS[name](FULL))
+
+
+def test_the_complete_report_has_all_charts() -> None:
+    assert drawn_charts(FULL).keys() == set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_says_what_it_shows_and_in_which_unit(name: str) -> None:
+    spec = CHARTS[name](FULL)
+    assert spec["title"]["text"] and spec["title"]["subtitle"][0]
+    titles = {axis: set() for axis in ("x", "y")}
+    for layer in spec["layer"]:
+        for axis, found in titles.items():
+            encoded = layer["encoding"].get(axis, {})
+            if isinstance(encoded.get("axis"), dict):
+                found.add(encoded["axis"]["title"])
+    named = "x" if name in ("nearest_limits", "gradient_groups") else "y"
+    assert titles[named] and all(titles[named])
+    assert all(titles["x"])
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [(name, code) for code, name in CHART_OF_RULE.items() if name in NAMES]
+)
+def test_rules_exist_whose_charts_are_named(name: str, code: str) -> None:
+    assert code in {rule.code for rule in RULES}
+
+
+@pytest.mark.parametrize(
+    ("name", "limits"),
+    [
+        ("update_ratio", {1e-4, 10.0}),
+        ("out_ratio", {0.25}),
+        ("token_likeness", {0.99}),
+        ("epsilon_share", {0.1, 0.5}),
+        ("largest_value", {100.0}),
+        ("norm_kappa", {256.0}),
+        ("block_kappa", {6e5}),
+        ("attention_logits", {1e4}),
+        ("gain_outliers", {20.0, 2048.0}),
+        ("headroom", {65504.0}),
+    ],
+)
+def test_the_thresholds_of_its_rules_are_drawn(name: str, limits: set[float]) -> None:
+    rules = [
+        row["y"]
+        for layer in layers_with(CHARTS[name](replace(FULL, findings=())), "rule")
+        for row in layer["data"]["values"]
+        if layer["mark"]["color"] == THRESHOLD
+    ]
+    assert set(rules) == limits
+
+
+def test_a_threshold_that_the_user_set_is_drawn_beside_the_default() -> None:
+    finding = Finding(
+        code="ND403",
+        name="overwriting-branch",
+        severity="warning",
+        confidence="high",
+        ids=("model.layers.0/add#0",),
+        message="x",
+        value=5.0,
+        threshold=4.0,
+        advice="y",
+    )
+    spec = CHARTS["update_ratio"](replace(FULL, findings=(finding,)))
+    values = [row["y"] for layer in layers_with(spec, "rule") for row in layer["data"]["values"]]
+    assert {4.0, 10.0} <= set(values)
+
+
+def test_stacks_stand_behind_each_other_and_are_named() -> None:
+    spec = CHARTS["stream_norm"](reports.encoder_decoder())
+    xs = [
+        row["x"]
+        for layer in layers_with(spec, "line")
+        for row in layer["data"]["values"]
+        if row["series"] == "mean over tokens"
+    ]
+    assert xs == list(range(10))
+    texts = [row["text"] for layer in layers_with(spec, "text") for row in layer["data"]["values"]]
+    assert {"encoder.block", "decoder.block"} <= set(texts)
+
+
+def test_what_an_axis_cannot_show_is_marked_and_counted() -> None:
+    spec = CHARTS["stream_norm"](hostile.broken())
+    crosses = [layer for layer in layers_with(spec, "point") if layer["mark"].get("shape")]
+    assert {row["value"] for layer in crosses for row in layer["data"]["values"]} == {"nan"}
+    assert "Crosses: 4 of 8 values" in spec["title"]["subtitle"][0]
+
+
+def test_the_charts_of_a_comparison_are_valid() -> None:
+    found = compare_reports(reports.llama(6), reports.llama(6))
+    for name in ("both_streams", "stream_ratio"):
+        altair.LayerChart.from_dict(COMPARED[name](found))
+    changed = replace(reports.llama(6), measurements=reports.llama(6).measurements, findings=())
+    assert "Exactly equal" in str(COMPARED["stream_error"](compare_reports(changed, changed)))
