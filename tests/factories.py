@@ -8,8 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from normdiag.evidence.architecture import Architecture, Gain, Norm, ResidualAdd, Scale, Stack
+from normdiag.evidence.architecture import Architecture, Norm, ResidualAdd, Scale, Stack
 from normdiag.evidence.blocks import BlockJacobian, TokenBlock
+from normdiag.evidence.gains import Gain
 from normdiag.evidence.norm_inputs import Amplification, NormJacobian, NormMeasurement
 from normdiag.evidence.replay import Replay
 from normdiag.evidence.statistics import MeanMedianMax, MedianMax, MedianMin, Range

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from normdiag.evidence.architecture import Gain
 from normdiag.evidence.coverage import Coverage, SkippedMeasurement, UnexplainedAdd
+from normdiag.evidence.gains import Gain
 from normdiag.evidence.nonfinite import FirstNonFinite, Operand
 from normdiag.evidence.norm_inputs import NormJacobian
 from normdiag.evidence.statistics import MeanMedianMax, MedianMax, MedianMin

@@ -15,8 +15,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from rich.console import Console
 
-from normdiag.evidence.architecture import Gain, Norm, ResidualAdd
+from normdiag.evidence.architecture import Norm, ResidualAdd
 from normdiag.evidence.blocks import BlockJacobian
+from normdiag.evidence.gains import Gain
 from normdiag.evidence.gradients import NormGradient
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.norm_inputs import NormMeasurement

@@ -9,7 +9,6 @@ from typing import Protocol
 from normdiag.evidence.architecture import (
     Architecture,
     Doubling,
-    Gain,
     Multiplier,
     Norm,
     NormKind,
@@ -23,6 +22,7 @@ from normdiag.evidence.architecture import (
     StreamWeights,
 )
 from normdiag.evidence.epsilon_forms import EpsForm
+from normdiag.evidence.gains import Gain
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm, EpsPlace
 from normdiag.structure.branch_multipliers import find_multipliers

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from normdiag.evidence.architecture import Gain
+from normdiag.evidence.gains import Gain
 from tests.measure.forwards import measure_sites
 
 VECTOR = np.array([0.5, -2.0, 0.0, 1e-9, 1.25, -0.25, 7.0, 0.75], dtype=np.float32)

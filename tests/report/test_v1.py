@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -20,6 +20,11 @@ from tests.traces import make_trace
 ALL = [llama, bert, encoder_decoder, broken, weights_only, make_trace]
 
 
+def show_fields(report: Report) -> list[str]:
+    """Every field as text, since nan is not equal to itself."""
+    return [repr(getattr(report, field.name)) for field in fields(report)]
+
+
 def strictly(text: str):
     def refuse(constant: str):
         raise AssertionError(f"{constant} is no JSON")
@@ -33,15 +38,14 @@ def read(text: str) -> Report:
 
 @pytest.mark.parametrize("make", ALL)
 def test_what_is_written_reads_back_the_same(make):
-    # repr, since nan is not equal to itself
-    assert repr(read(v1.dump_record(make()))) == repr(make())
+    assert show_fields(read(v1.dump_record(make()))) == show_fields(make())
 
 
 @given(reports())
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_report_reads_back_the_same(report):
     text = v1.dump_record(report)
-    assert repr(read(text)) == repr(report)
+    assert show_fields(read(text)) == show_fields(report)
     assert strictly(text) == report.to_dict()
 
 

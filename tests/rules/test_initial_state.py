@@ -8,7 +8,8 @@ import pytest
 import torch
 from transformers import Gemma2Config, Gemma2ForCausalLM, Olmo2Config, Olmo2Model
 
-from normdiag.evidence.architecture import Gain, Norm
+from normdiag.evidence.architecture import Norm
+from normdiag.evidence.gains import Gain
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.statistics import Range
 from normdiag.rules.initial_state import is_initialised, is_small_by_initialisation

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from types import ModuleType
 
@@ -64,3 +65,12 @@ def test_every_chart_of_the_package_is_valid() -> None:
         chart.to_dict()
         drawn += 1
     assert drawn > 0
+
+
+def test_a_report_imports_none_of_the_libraries_that_show_it() -> None:
+    code = (
+        "import sys, normdiag; normdiag.Report; normdiag.Plots; normdiag.render_report; "
+        "print(*{'pandas', 'altair', 'rich', 'torch'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
+    assert (done.stdout, done.stderr) == ("\n", "")

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import torch
 
 from normdiag.errors import RunError
-from normdiag.evidence.architecture import Gain, Multiplier, Scale, StreamWeights
+from normdiag.evidence.architecture import Multiplier, Scale, StreamWeights
+from normdiag.evidence.gains import Gain
 from normdiag.graph import Node
 from normdiag.loading.plain_values import is_freed
 from normdiag.numerics.histogram import count_bins

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from normdiag.evidence.architecture import Gain, Norm
+from normdiag.evidence.architecture import Norm
+from normdiag.evidence.gains import Gain
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.number_text import format_count, format_number, format_percent
 from normdiag.render.elements import Column, Element, Heading, Name, Number, Row, Sentence, Table

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
-from normdiag.evidence.architecture import Gain, Norm
+from normdiag.evidence.architecture import Norm
 from normdiag.evidence.differences import VectorDifference
+from normdiag.evidence.gains import Gain
 from normdiag.number_text import format_number
 from normdiag.report.compare.report_pair import SiteDifference
 from normdiag.report.compare.rounding import Rounding

@@ -79,8 +79,8 @@ def _view_stack(report: Report, stack: Stack) -> StackView:
     seen = report.measurements
     adds = report.architecture.adds_of_stack(stack.id)
     norms = report.architecture.norms_of_stack(stack.id)
-    layers = [layer_id(stack.id, layer) for layer in range(stack.layers)]
-    spans = (*(add.id for add in adds), *layers, stack.id)
+    of_stack = layer_id(stack.id, 0).removesuffix("0")
+    spans = {*(add.id for add in adds), stack.id}
     return StackView(
         structure=stack,
         growth=seen.growth.get(stack.id),
@@ -89,6 +89,10 @@ def _view_stack(report: Report, stack: Stack) -> StackView:
         stream={add.id: seen.stream[add.id] for add in adds if add.id in seen.stream},
         norms=norms,
         inputs={norm.id: seen.norms[norm.id] for norm in norms if norm.id in seen.norms},
-        layers={id: seen.layers[id] for id in layers if id in seen.layers},
-        blocks={id: seen.blocks[id] for id in spans if id in seen.blocks},
+        layers={id: each for id, each in seen.layers.items() if id.startswith(of_stack)},
+        blocks={
+            id: each
+            for id, each in seen.blocks.items()
+            if id in spans or id.startswith(of_stack)
+        },
     )

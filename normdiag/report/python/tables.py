@@ -115,11 +115,13 @@ def _list_sites(report: Report) -> tuple[ResidualAdd | Norm, ...]:
 
 
 def _find_stacks(report: Report) -> dict[str, str]:
-    """Id of every add, layer and stack -> id of its stack."""
+    """Id of every add, measured layer and stack -> id of its stack."""
     stacks = {add.id: add.stack for add in report.architecture.residual_adds}
     for stack in report.architecture.stacks:
         stacks[stack.id] = stack.id
-        stacks |= {layer_id(stack.id, layer): stack.id for layer in range(stack.layers)}
+    for id, block in report.measurements.blocks.items():
+        if block.layer is not None and id.endswith(layer_id("", block.layer)):
+            stacks[id] = id.removesuffix(layer_id("", block.layer))
     return stacks
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean
 
-from normdiag.evidence.architecture import Gain, Norm
+from normdiag.evidence.architecture import Norm
 from normdiag.evidence.evidence import Evidence
+from normdiag.evidence.gains import Gain
 from normdiag.findings import Finding
 from normdiag.number_text import format_count, format_number, format_setting
 from normdiag.rules.rule import Rule

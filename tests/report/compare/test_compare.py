@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from normdiag.errors import UsageError
-from normdiag.evidence.architecture import Gain, Scale
+from normdiag.evidence.architecture import Scale
 from normdiag.evidence.branch_weights import BranchWeights
+from normdiag.evidence.gains import Gain
 from normdiag.findings import Finding, SkippedRule
 from normdiag.report.compare.compare import compare_reports
 from normdiag.report.report import Report

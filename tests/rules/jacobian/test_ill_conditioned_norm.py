@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from normdiag.evidence.architecture import Gain
+from normdiag.evidence.gains import Gain
 from normdiag.evidence.statistics import MedianMax
 from tests.rules.builders import evidence, judge_rule, make_measurement, norms, one, run_rule
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from normdiag.evidence.architecture import Gain
+from normdiag.evidence.gains import Gain
 from tests.rules.builders import evidence, make_measurement, norms, one, run_rule
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from normdiag.evidence.architecture import Gain
+from normdiag.evidence.gains import Gain
 from normdiag.evidence.norm_inputs import NormMeasurement
 from normdiag.evidence.statistics import MedianMax
 from tests.rules.builders import evidence, make_measurement, norms, one, run_rule
