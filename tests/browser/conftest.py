@@ -42,7 +42,9 @@ def browser() -> Iterator[Any]:
     playwright = import_module("playwright.sync_api")
     with playwright.sync_playwright() as driver:
         # Root has no user namespaces to build a sandbox of; the pages are our own.
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        started = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"]
+        )
         yield started
         started.close()
 
