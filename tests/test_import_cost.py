@@ -13,9 +13,11 @@ from tests import reports
 PROBE = """
 import atexit, sys
 
+HEAVY = {"torch", "transformers", "altair", "vl_convert", "jinja2"}
+
 @atexit.register
 def tell():
-    print("HEAVY", *sorted({"torch", "transformers"} & sys.modules.keys()), file=sys.stderr)
+    print("HEAVY", *sorted(HEAVY & sys.modules.keys()), file=sys.stderr)
 """
 
 

@@ -61,7 +61,7 @@ def chart_block_singular_values(report: Report) -> Spec:
                     name="root mean square",
                     colour=GREEN,
                     places=places,
-                    values=[_take_root(r) for r in records],
+                    values=[_compute_rms(r) for r in records],
                 ),
             ),
             levels=(Level(value=1.0, text="isometry", is_threshold=False),),
@@ -110,7 +110,7 @@ def _read_ends(record: Any) -> tuple[float, float] | None:
     return record.sigma_min, record.sigma_max
 
 
-def _take_root(record: BlockJacobian | None) -> float | None:
+def _compute_rms(record: BlockJacobian | None) -> float | None:
     if record is None or record.mean_square is None or not record.mean_square >= 0:
         return None
     return float(record.mean_square**0.5)

@@ -68,7 +68,6 @@
   }
 
   async function drawAll() {
-    if (!window.vegaEmbed) return;
     for (const element of document.querySelectorAll(".live")) {
       await drawChart(element);
       await new Promise((done) => setTimeout(done, 0));

@@ -48,7 +48,7 @@ def draw_static(name: str, spec: Spec) -> str:
     plain = remove_interaction(spec)
     svg = str(vl_convert.vegalite_to_svg(plain, config=_CONFIG))
     svg = _EMPTY_PATH.sub("", _COORDINATES.sub(_shorten_numbers, _NEEDLESS.sub("", svg)))
-    svg = _NAMED.sub(rf"\1{name}-\2", svg)
+    svg = _rename_ids(svg, name)
     label = html.escape(escape_in_full(f"{title}. {spec['title']['subtitle'][0]}"))
     return svg.replace("<svg ", f'<svg role="img" aria-label="{label}" ', 1)
 
@@ -64,6 +64,13 @@ def remove_interaction(value: Any) -> Any:
     if isinstance(value, list):
         return [remove_interaction(item) for item in value]
     return value
+
+
+def _rename_ids(svg: str, name: str) -> str:
+    """Number the ids anew: vl-convert counts on from picture to picture of one process."""
+    found = dict.fromkeys(match[2] for match in _NAMED.finditer(svg))
+    names = {id: f"{name}-{place}" for place, id in enumerate(found)}
+    return _NAMED.sub(lambda match: match[1] + names[match[2]], svg)
 
 
 def _shorten_numbers(match: re.Match[str]) -> str:

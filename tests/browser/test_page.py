@@ -1,0 +1,269 @@
+"""What a page does in a real browser: charts, links, colours, tables, print, keyboard."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import hostile, reports
+from tests.charts.reports import complete
+from tests.render.test_comparison import comparison, written
+from tests.render.test_html import EVIL, evil_report
+from tests.written import render_text
+
+pytestmark = pytest.mark.browser
+pytest.importorskip("vl_convert", reason="pip install 'normdiag[html]'")
+
+REPORT = complete(6, tokens=8)
+REPORTS = {
+    "complete": lambda: render_text(REPORT, format="html"),
+    "evil": lambda: render_text(evil_report(), format="html"),
+    "broken": lambda: render_text(hostile.broken(), format="html"),
+    "one-layer": lambda: render_text(complete(1), format="html"),
+    "two-stacks": lambda: render_text(reports.encoder_decoder(), format="html"),
+    "weights-only": lambda: render_text(reports.weights_only(), format="html"),
+    "comparison": lambda: written(comparison(), "html"),
+}
+INK = """() => [...document.querySelectorAll('.live canvas')].map((canvas) => {
+  const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+  let drawn = 0;
+  for (let at = 3; at < data.length; at += 4) drawn += data[at] > 0;
+  return drawn;
+})"""
+UNFOLD = "() => document.querySelectorAll('details').forEach((it) => { it.open = true; })"
+SHOW_PICTURES = """() => document.querySelectorAll('.drawn').forEach((it) => {
+  it.classList.remove('drawn');
+  it.querySelector('.live').hidden = true;
+})"""
+PLACE_OF_POINT = """() => {
+  const view = document.getElementById('chart-token_likeness').normdiagView;
+  return [view.origin()[0] + view.scale('x')(4), view.origin()[1] + view.scale('y')(0.31)];
+}"""
+CONTROLS = "[...document.querySelectorAll('a[href], summary, button, input')]"
+ACTIVE = f"() => {CONTROLS}.indexOf(document.activeElement)"
+PICTURE_SIZES = """() => [...document.querySelectorAll('figure')].map((figure) => {
+  const outer = figure.getBoundingClientRect();
+  const inner = figure.querySelector('svg').getBoundingClientRect();
+  return {
+    fits: inner.right <= outer.right + 1 && inner.bottom <= outer.bottom + 1,
+    width: inner.width,
+  };
+})"""
+POINTS = """(name) => {
+  const view = document.getElementById('chart-' + name).normdiagView;
+  return Object.values(view.getState({data: () => true}).data).flat()
+    .filter((row) => row && row.series !== undefined && row.y2 === undefined)
+    .map((row) => [row.series, row.site, row.y]);
+}"""
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Every page as a file."""
+    folder = tmp_path_factory.mktemp("pages")
+    paths = {name: folder / f"{name}.html" for name in REPORTS}
+    for name, path in paths.items():
+        path.write_text(REPORTS[name](), encoding="utf-8")
+    return paths
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_it_draws_everything_without_a_request_or_a_complaint(open_page, files, name) -> None:
+    opened = open_page(files[name])
+    figures = opened.page.locator("figure").count()
+    assert opened.page.locator("figure.drawn canvas").count() == figures
+    assert (figures > 0) == (name != "weights-only")
+    assert all(drawn > 100 for drawn in opened.page.evaluate(INK))
+    assert opened.console == []
+    outside = [url for url in opened.requests[1:] if not url.startswith("data:")]
+    assert outside == []
+
+
+@pytest.mark.parametrize("name", ["complete", "comparison"])
+def test_every_plot_is_visible_without_scripts(open_page, files, name) -> None:
+    page = open_page(files[name], scripts=False).page
+    pictures = page.locator("figure .static svg[role=img]")
+    assert pictures.count() == page.locator("figure").count() > 0
+    for picture in pictures.all():
+        box = picture.bounding_box()
+        assert box is not None and box["width"] > 200 and box["height"] > 60
+    assert page.locator(".live").first.is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme", "scripts"),
+    [
+        ("complete", "light", True),
+        ("complete", "dark", True),
+        ("complete", "light", False),
+        ("broken", "dark", False),
+        ("comparison", "dark", True),
+    ],
+)
+def test_axe_finds_nothing(open_page, files, name, scheme, scripts) -> None:
+    package = pytest.importorskip(
+        "axe_playwright_python", reason="axe is not installed: pip install axe-playwright-python"
+    )
+    source = resources.files(package.__name__).joinpath("axe.min.js").read_text(encoding="utf-8")
+    page = open_page(files[name], scheme=scheme, fresh=True).page
+    page.evaluate(UNFOLD)
+    if not scripts:  # axe is a script: the pictures are shown as they are where none runs
+        page.evaluate(SHOW_PICTURES)
+    page.evaluate(source)
+    found = page.evaluate("async () => (await window.axe.run()).violations")
+    assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
+
+
+@pytest.mark.parametrize("name", ["complete", "evil", "comparison"])
+def test_nothing_overflows(open_page, files, name) -> None:
+    page = open_page(files[name], fresh=True).page
+    page.evaluate(UNFOLD)
+    for width in (1280, 800, 360):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(300)  # charts are drawn anew at another width
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_link_of_a_finding_lands_on_its_plot_with_ring_and_threshold(open_page, files) -> None:
+    page = open_page(files["complete"]).page
+    page.get_by_role("link", name="See it: Largest value").click()
+    figure = page.locator("figure:target")
+    assert figure.get_attribute("id") == "chart-largest_value"
+    box = figure.bounding_box()
+    assert box is not None and -1 <= box["y"] < 900
+    spec = json.loads(page.locator("#charts").text_content())["largest_value"]
+    texts = [row.get("text") for layer in spec["layer"] for row in layer["data"]["values"]]
+    assert "ND304 above 100" in texts
+    rings = spec["layer"][-1]["data"]["values"]
+    assert [row["site"] for row in rings] == list(REPORT.findings[0].ids)
+
+
+@pytest.mark.parametrize("link", ["nav a", ".chips a"])
+def test_every_link_lands(open_page, files, link) -> None:
+    page = open_page(files["complete"]).page
+    targets = [each.get_attribute("href") for each in page.locator(link).all()]
+    assert targets
+    for target in targets:
+        assert page.locator(target).count() == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "series", "read"),
+    [
+        ("stream_norm", "mean over tokens", lambda at: at["out_norm"]["mean"]),
+        ("update_ratio", "median over tokens", lambda at: at["update_ratio"]["median"]),
+        ("cosine", "median over tokens", lambda at: at["cosine"]["median"]),
+        ("largest_value", "largest |y|", lambda at: at["max_abs"]),
+    ],
+)
+def test_what_the_browser_plots_is_the_json(open_page, files, name, series, read) -> None:
+    page = open_page(files["complete"]).page
+    plotted = {site: y for found, site, y in page.evaluate(POINTS, name) if found == series}
+    stream = json.loads(json.dumps(REPORT.to_dict()))["measurements"]["stream"]
+    assert plotted == {site: read(at) for site, at in stream.items()}
+
+
+def test_a_heat_map_reads_out_the_number_below_the_pointer(open_page, files) -> None:
+    page = open_page(files["complete"]).page
+    figure = page.locator("#chart-tokens_out_norm_0")
+    figure.scroll_into_view_if_needed()
+    canvas = figure.locator("canvas")
+    box = canvas.bounding_box()
+    origin, width, height = page.evaluate(
+        "() => { const view = document.getElementById('chart-tokens_out_norm_0').normdiagView;"
+        " return [view.origin(), view.width(), view.height()]; }"
+    )
+    held = REPORT.trace[0].out_norm
+    site, token = list(held)[5], 3
+    page.mouse.move(
+        box["x"] + origin[0] + (token + 0.5) * width / 8,
+        box["y"] + origin[1] + 5.5 * height / len(held),
+    )
+    text = figure.locator(".read-out").text_content()
+    assert text.startswith(f"token 3 “t3” · {site} · ||y|| ")
+    assert math.isclose(float(text.split()[-1]), held[site][token], rel_tol=6e-3)
+
+
+def test_hostile_names_are_text(open_page, files) -> None:
+    opened = open_page(files["evil"])
+    assert opened.page.locator("h1").text_content() == EVIL
+    assert opened.page.locator("img").count() == 0
+    names = opened.page.evaluate(
+        "() => JSON.parse(document.getElementById('map-values').textContent)"
+    )
+    assert names["tokens_out_norm_0"]["tokens"][0] == EVIL
+    figure = opened.page.locator("#chart-tokens_out_norm_0")
+    figure.locator("canvas").hover(position={"x": 200, "y": 60})
+    assert "token" in figure.locator(".read-out").text_content()
+    assert opened.console == [] and opened.page.locator("img").count() == 0
+
+
+def test_a_tooltip_shows_site_and_value_and_is_text(open_page, files) -> None:
+    page = open_page(files["complete"]).page
+    figure = page.locator("#chart-token_likeness")
+    figure.scroll_into_view_if_needed()
+    canvas = figure.locator("canvas")
+    box = canvas.bounding_box()
+    x, y = page.evaluate(PLACE_OF_POINT)
+    page.mouse.move(box["x"] + x - 2, box["y"] + y)
+    page.mouse.move(box["x"] + x, box["y"] + y)
+    tip = page.locator("#vg-tooltip-element.visible")
+    tip.wait_for()
+    assert "model.layers.2/add#0" in tip.text_content() and "0.31" in tip.text_content()
+
+
+def test_tables_sort_and_filter(open_page, files) -> None:
+    page = open_page(files["complete"], fresh=True).page
+    page.evaluate(UNFOLD)
+    table = (
+        page.locator("table", has=page.locator("th button"))
+        .filter(has_text="model.layers.0.input_layernorm")
+        .first
+    )
+    rows = table.locator("tbody tr")
+    before = rows.all_text_contents()
+    header = table.locator("th button").first
+    header.click()
+    first = rows.all_text_contents()
+    header.click()
+    second = rows.all_text_contents()
+    assert sorted(first) == sorted(second) == sorted(before) and first == second[::-1]
+    search = page.locator("input[type=search]").first
+    search.fill("no such text")
+    filtered = page.locator("label.filter + .scroll").first.locator("tbody tr:visible")
+    assert filtered.count() == 0
+    search.fill("")
+    assert filtered.count() > 0
+
+
+def test_every_control_is_reached_by_the_keyboard(open_page, files) -> None:
+    page = open_page(files["one-layer"], fresh=True).page
+    wanted = page.evaluate(f"() => {CONTROLS}.filter((it) => it.checkVisibility()).length")
+    reached = set()
+    for _ in range(wanted + 40):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate(ACTIVE))
+    assert len(reached - {-1}) == wanted
+
+
+def test_it_prints_pictures_that_are_not_clipped(open_page, files) -> None:
+    page = open_page(files["complete"], fresh=True).page
+    page.set_viewport_size({"width": 800, "height": 900})
+    page.emulate_media(media="print")
+    assert page.locator("figure .live").first.is_hidden()
+    sizes: list[dict[str, Any]] = page.evaluate(PICTURE_SIZES)
+    assert all(size["fits"] and size["width"] > 200 for size in sizes)
+    assert page.pdf()[:5] == b"%PDF-"
+
+
+def test_it_follows_the_colours_of_the_system(open_page, files) -> None:
+    page = open_page(files["one-layer"], fresh=True).page
+    background = "() => getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate(background) != light
