@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -88,13 +89,17 @@ def tensor_state(model: nn.Module) -> list[Any]:
     ]
 
 
+@cache
+def report_before() -> normdiag.Report:
+    return normdiag.inspect(build_decoder(), inputs=build_input())
+
+
 @pytest.mark.parametrize("shard", PLANS)
 def test_the_report_is_that_of_the_module_before(mesh: Any, shard: Callable[..., Any]) -> None:
-    plain = normdiag.inspect(build_decoder(), inputs=build_input())
     model = shard(build_decoder(), mesh)
     before = tensor_state(model)
     report = normdiag.inspect(model, inputs=build_input())
-    assert without_names(report) == without_names(plain)
+    assert without_names(report) == without_names(report_before())
     assert "sharded parameters" in (report.subject.probe.note or "")
     assert tensor_state(model) == before
 

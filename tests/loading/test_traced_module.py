@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -37,10 +38,15 @@ def unflatten(model: nn.Module) -> nn.Module:
     return torch.export.unflatten(torch.export.export(model, (), {"x": VALUES}))
 
 
+@cache
+def report_of_code() -> normdiag.Report:
+    return normdiag.inspect(build_decoder(), inputs=build_input())
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
 @pytest.mark.parametrize("form", [trace_whole, trace_blocks, export_whole, unflatten])
 def test_every_add_and_norm_is_seen(form) -> None:
-    plain = normdiag.inspect(build_decoder(), inputs=build_input())
+    plain = report_of_code()
     report = normdiag.inspect(form(build_decoder()), inputs=build_input())
     (stack,) = report.architecture.stacks
     assert stack.placement == "pre"

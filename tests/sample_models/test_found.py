@@ -8,13 +8,17 @@ import pytest
 
 import normdiag
 from normdiag.evidence.stream import AddMeasurement
+from normdiag.measures import DEFAULT_MEASURES
 from tests.sample_models.calls import factory
+
+WITHOUT_BLOCKS = ("stream", "norms", "norm-jacobians", "gradients")
+"""Block Jacobians take most of the time of a deep stack, and no docstring names one."""
 
 
 @functools.cache
-def report(target: str) -> normdiag.Report:
+def report(target: str, measure: tuple[str, ...] = WITHOUT_BLOCKS) -> normdiag.Report:
     model, inputs = factory(target)()
-    return normdiag.inspect(model, inputs=inputs)
+    return normdiag.inspect(model, inputs=inputs, measure=measure)
 
 
 def stream(target: str) -> dict[str, AddMeasurement]:
@@ -68,51 +72,56 @@ def test_the_stack(target: str, stack: tuple[object, ...]) -> None:
     assert len(adds) == found.layers * found.residual_adds_per_layer
 
 
+FOUND: list[tuple[str, set[str]]] = [
+    ("pre_norm:build", set()),
+    ("pre_norm:build_without_final_norm", {"missing-final-norm"}),
+    ("pre_norm_shared:build", set()),
+    ("post_norm:build", {"deep-post-norm"}),
+    ("rms_pre_norm:build", set()),
+    ("sandwich:build", set()),
+    ("branch_output:build", set()),
+    ("parallel:build", set()),
+    ("no_norm:build", {"geometric-growth"}),
+    ("scaled_branch:build", set()),
+    ("tiny_embedding:build", {"epsilon-dominates"}),
+    ("tiny_embedding:build_healthy", set()),
+    ("dead_relu:build", {"constant-input"}),
+    ("dead_relu:build_healthy", set()),
+    ("massive_activation:build", {"massive-activation"}),
+    ("massive_activation:build_healthy", set()),
+    ("nan_gain:build", {"non-finite-parameter"}),
+    ("nan_gain:build_healthy", set()),
+    ("overflowing_add:build", {"non-finite-activation"}),
+    ("half_epsilon:build", {"epsilon-underflow"}),
+    ("half_epsilon:build_written", {"epsilon-underflow"}),
+    ("half_epsilon:build_healthy", {"unit-gain"}),  # as any model at initialisation
+    ("unexplained_add:build", {"incomplete-trace"}),
+    ("hidden_write:build", {"replay-mismatch"}),
+    ("hidden_write:build_healthy", set()),
+    ("cancelling_add:build", {"cancelling-add"}),
+    ("cancelling_add:build_healthy", set()),
+    ("dead_branch:build", {"silent-branch"}),
+    ("dead_branch:build_healthy", set()),
+    ("overwriting_branch:build", {"overwriting-branch"}),
+    ("overwriting_branch:build_healthy", set()),
+    ("duplicate_layers:build", {"duplicate-layer"}),
+    ("duplicate_layers:build_healthy", set()),
+    ("token_collapse:build", {"token-collapse"}),
+    ("common_offset:build", {"mean-dominated-input"}),
+    ("common_offset:build_healthy", set()),
+    ("outlier_channel:build", {"outlier-channel"}),
+    ("outlier_channel:build_healthy", set()),
+]
+
+
 @pytest.mark.parametrize(
-    ("target", "names"),
-    [
-        ("pre_norm:build", set()),
-        ("pre_norm:build_without_final_norm", {"missing-final-norm"}),
-        ("pre_norm_shared:build", set()),
-        ("post_norm:build", {"deep-post-norm"}),
-        ("rms_pre_norm:build", set()),
-        ("sandwich:build", set()),
-        ("branch_output:build", set()),
-        ("parallel:build", set()),
-        ("no_norm:build", {"geometric-growth"}),
-        ("scaled_branch:build", set()),
-        ("tiny_embedding:build", {"epsilon-dominates"}),
-        ("tiny_embedding:build_healthy", set()),
-        ("dead_relu:build", {"constant-input"}),
-        ("dead_relu:build_healthy", set()),
-        ("massive_activation:build", {"massive-activation"}),
-        ("massive_activation:build_healthy", set()),
-        ("nan_gain:build", {"non-finite-parameter"}),
-        ("nan_gain:build_healthy", set()),
-        ("overflowing_add:build", {"non-finite-activation"}),
-        ("half_epsilon:build", {"epsilon-underflow"}),
-        ("half_epsilon:build_written", {"epsilon-underflow"}),
-        ("half_epsilon:build_healthy", {"unit-gain"}),  # as any model at initialisation
-        ("unexplained_add:build", {"incomplete-trace"}),
-        ("hidden_write:build", {"replay-mismatch"}),
-        ("hidden_write:build_healthy", set()),
-        ("cancelling_add:build", {"cancelling-add"}),
-        ("cancelling_add:build_healthy", set()),
-        ("dead_branch:build", {"silent-branch"}),
-        ("dead_branch:build_healthy", set()),
-        ("overwriting_branch:build", {"overwriting-branch"}),
-        ("overwriting_branch:build_healthy", set()),
-        ("duplicate_layers:build", {"duplicate-layer"}),
-        ("duplicate_layers:build_healthy", set()),
-        ("token_collapse:build", {"token-collapse"}),
-        ("common_offset:build", {"mean-dominated-input"}),
-        ("common_offset:build_healthy", set()),
-        ("outlier_channel:build", {"outlier-channel"}),
-        ("outlier_channel:build_healthy", set()),
-    ],
+    "measure",
+    [WITHOUT_BLOCKS, pytest.param(DEFAULT_MEASURES, marks=pytest.mark.slow)],
+    ids=["brief", "whole"],
 )
-def test_the_findings(target: str, names: set[str]) -> None:
-    found = {finding.name for finding in report(target).findings}
+@pytest.mark.parametrize(("target", "names"), FOUND)
+def test_the_findings(target: str, names: set[str], measure: tuple[str, ...]) -> None:
+    found = {finding.name for finding in report(target, measure).findings}
     assert found >= names
     if not names:
         assert found == set()
