@@ -6,7 +6,7 @@ reaches, a parameter or buffer behind views and casts alone. The gains of norms 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import prod
 
 from normdiag.graph import Node
@@ -17,10 +17,12 @@ _PRODUCTS = ("mul", "multiply", "div", "divide")
 
 
 def find_multipliers(
-    region: Iterable[Node], norms: Iterable[DetectedNorm], width: int
+    region: Iterable[Node], gains: Collection[Node], width: int
 ) -> tuple[Node, ...]:
-    """The stored tensors of one number or `width` that multiply in `region`, in forward order."""
-    gains = {_skip_copies(part) for norm in norms for part in norm.gains if isinstance(part, Node)}
+    """The stored tensors of one number or `width` that multiply in `region`, in forward order.
+
+    `gains`: those of the norms, of which none is such a tensor.
+    """
     found: dict[Node, None] = {}
     for node in sorted(region, key=lambda each: each.index):
         if node.op not in _PRODUCTS or not node.is_data:
@@ -32,6 +34,11 @@ def find_multipliers(
             if is_stored and (is_scalar or (prod(stored.shape) == width and stored not in gains)):
                 found[stored] = None
     return tuple(found)
+
+
+def find_stored_gains(norms: Iterable[DetectedNorm]) -> set[Node]:
+    """The stored tensors that the norms are multiplied by, behind views and casts."""
+    return {_skip_copies(part) for norm in norms for part in norm.gains if isinstance(part, Node)}
 
 
 def _skip_copies(node: Node) -> Node:

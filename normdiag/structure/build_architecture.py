@@ -25,7 +25,7 @@ from normdiag.evidence.epsilon_forms import EpsForm
 from normdiag.evidence.gains import Gain
 from normdiag.graph import Graph, Node
 from normdiag.structure.algebraic_forms import DetectedNorm, EpsPlace
-from normdiag.structure.branch_multipliers import find_multipliers
+from normdiag.structure.branch_multipliers import find_multipliers, find_stored_gains
 from normdiag.structure.dataflow import ScaleFactor, trace_dependency
 from normdiag.structure.layer_formula import format_add, format_stack
 from normdiag.structure.norm_roles import NormAttachment, assign_norm_roles
@@ -186,6 +186,7 @@ def _describe_adds(
     learned: LearnedValueReader,
 ) -> list[ResidualAdd]:
     adds = []
+    gains, width = find_stored_gains(id_of_norm), stack.chain.width
     for depth, (facts, path) in enumerate(zip(stack.adds, stack.layers.module_paths, strict=True)):
 
         def ids_of(norms_of_role: tuple[DetectedNorm, ...]) -> tuple[str, ...]:
@@ -215,7 +216,7 @@ def _describe_adds(
                 write_weights=learned.stream_weights(facts.write_weights),
                 raw_readers=tuple(dict.fromkeys(n.frame.path for n in facts.raw_readers)),
                 multipliers=learned.multiplier_values(
-                    find_multipliers(stack.regions[facts.add], id_of_norm, stack.chain.width)
+                    find_multipliers(stack.regions[facts.add], gains, width)
                 ),
             )
         )

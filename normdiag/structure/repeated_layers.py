@@ -85,8 +85,7 @@ def _describe_layers(
     if runs[0].scopes:
         named = [scope.path for run in runs for scope in run.scopes]
     else:
-        first = adds[runs[0].adds[0]].node.line
-        named = [chains[i][-1].path for r in runs for i in r.adds if adds[i].node.line == first]
+        named = [chains[run.adds[0]][-1].path for run in runs]
     return LayerAssignment(
         id=common_module_path(named),
         runs=tuple(runs),
