@@ -38,6 +38,8 @@ class StreamPoint:
     device: torch.device
     lane_axis: int | None = None
     """Of the streams, counted from the end, where the value holds several."""
+    lost: int = 0
+    """How often the token was lost on the way and another one was taken."""
 
     @property
     def width(self) -> int:
@@ -110,21 +112,20 @@ def find_stream_points(
 
 def _follow_token(
     before: StreamPoint, start: Node, point: StreamPoint, end: Node, add: DetectedAdd
-) -> StreamPoint | str:
+) -> StreamPoint:
     """The point at the token of the one before, where the way from one to the other is known."""
+    same = replace(point, lost=before.lost)
     path = find_row_path(end, start, add)
     if path is None or point.lane_axis is not None:
-        return point
+        return same
     row = before.row
     if not keep_rows(path, start):
         rows = follow_rows(path, start, before.axis)
-        if rows is None:
-            return "tokens may change places there"
-        places = (point.flatten_rows(rows) == row).all(-1).nonzero().flatten().tolist()
-        if len(places) != 1:
-            return "the token is cut off or repeated there"
-        (row,) = places
-    return replace(point, row=row, token=before.token, context=before.context)
+        found = None if rows is None else (point.flatten_rows(rows) == row).all(-1).nonzero()
+        if found is None or found.numel() != 1:  # cut off, repeated, or moved by data
+            return replace(same, lost=before.lost + 1)
+        row = int(found)
+    return replace(same, row=row, token=before.token, context=before.context)
 
 
 def _find_start(edges: GradientEdges, facts: AddStructure) -> Node:

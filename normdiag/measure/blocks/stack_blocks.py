@@ -138,7 +138,7 @@ class StackBlocks:
             raise _ImpossibleError(
                 f"the stream's width goes from {start.width} to {end.width} there"
             )
-        if (start.row_count, start.token) != (end.row_count, end.token):
+        if (start.row_count, start.token, start.lost) != (end.row_count, end.token, end.lost):
             raise _ImpossibleError("tokens change places or number there")
         for k in range(cut.first, cut.last):
             if k not in self._followed:
