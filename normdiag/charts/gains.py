@@ -11,7 +11,7 @@ from normdiag.charts.missing_data import MissingDataError
 from normdiag.charts.places import list_norms
 from normdiag.charts.specification import Spec, specify_chart, specify_depth_chart
 from normdiag.charts.thresholds import list_levels
-from normdiag.evidence.architecture import Gain
+from normdiag.evidence.gains import Gain
 from normdiag.report.report import Report
 
 

@@ -21,6 +21,12 @@ from normdiag.structure.aten_operations import (
     is_score_product,
     mixes_tokens,
 )
+from normdiag.structure.carried_values import (
+    find_ancestors,
+    find_descendants,
+    is_carried,
+    is_passed,
+)
 from normdiag.structure.dataflow import nodes_between, trace_dependency
 from normdiag.structure.residual_adds import is_doubling
 from normdiag.structure.stack_structure import StackStructure
@@ -93,26 +99,12 @@ def _find_gap(stacks: Sequence[StackStructure], after: int) -> _Gap | None:
         end = stacks[before].chain.adds[-1].node
         if end.shape != shape or not trace_dependency(start, end)[1]:
             continue
-        if _is_carried(start, end):
+        if is_carried(start, end):
             return None
         contractions = _ordered_contractions(nodes_between(end, start) - {end})
         first = stacks[after].chain.adds[0]
         return _Gap(before, after, contractions, bool(doublings_on_skip(first)))
     return None
-
-
-def _is_carried(node: Node, value: Node) -> bool:
-    """Whether a path without contractions leads from `value` to `node`."""
-    pending, visited = [node], {node}
-    while pending:
-        at = pending.pop()
-        if at is value:
-            return True
-        is_open = not is_contraction(at) or "::" in at.op  # an operation not known may add
-        if at.index > value.index and at.is_data and is_open:
-            pending += [p for p in at.parents if p not in visited]
-            visited.update(at.parents)
-    return False
 
 
 def _ordered_contractions(nodes: Iterable[Node]) -> tuple[Node, ...]:
@@ -193,27 +185,21 @@ def _find_repeated_gaps(
         breaks += [DetectedBreak(g.contractions, g.after, g.is_doubled) for g in group]
         first, last, size = group[0], group[-1], len(group[0].contractions)
         start, end = stacks[first.before].chain.links[0], stacks[last.after].chain.adds[-1]
-        upstream = _ordered_contractions(_ancestors(start.source))[-size:]
-        downstream = _ordered_contractions(_descendants(end.node, graph))[:size]
+        upstream = _ordered_contractions(find_ancestors(start.source))[-size:]
+        downstream = _ordered_contractions(find_descendants(end.node, graph))[:size]
         for stack, part in ((first.before, upstream), (last.after, downstream)):
             if _weights_of(part) == _weights_of(first.contractions):
                 breaks.append(DetectedBreak(part, stack, first.is_doubled))
     return breaks
 
 
-def _ancestors(node: Node) -> set[Node]:
-    visited, pending = {node}, [node]
-    while pending:
-        new = [p for p in pending.pop().parents if p.is_data and p not in visited]
-        visited.update(new)
-        pending += new
-    return visited
-
-
 def _find_breaks_at_ends(
     stacks: Sequence[StackStructure], number: int, graph: Graph
 ) -> list[DetectedBreak]:
-    """Find branches that the first or the last layer lacks: they run before or behind all adds."""
+    """Find branches that the first or the last layer lacks: they run before or behind all adds.
+
+    Where neither lacks one, a further layer of none of the adds may have run there.
+    """
     stack = stacks[number]
     layers, shape = _weights_by_layer(stack), stack.chain.adds[0].node.shape
     patterns = Counter(
@@ -225,34 +211,40 @@ def _find_breaks_at_ends(
     usual, times = patterns.most_common(1)[0]
     if times < 2 or len(set(usual)) < len(usual):
         return []
+    added = {node for each in stacks for region in each.regions.values() for node in region}
     breaks = []
     first, last = layers[min(layers)], layers[max(layers)]
-    lacks_first = usual[: len(usual) - len(first)]
-    if lacks_first and (*lacks_first, *first) == usual:
-        upstream = _ordered_contractions(_ancestors(stack.chain.links[0].source))
-        breaks += _match_end(upstream, lacks_first, number, is_first=True)
-    lacks_last = usual[len(last) :]
-    if lacks_last and (*last, *lacks_last) == usual:
-        downstream = _ordered_contractions(_descendants(stack.chain.adds[-1].node, graph))
-        breaks += _match_end(downstream, lacks_last, number, is_first=False)
+    lacks_first, lacks_last = usual[: len(usual) - len(first)], usual[len(last) :]
+    if (*lacks_first, *first) == usual:
+        upstream = _ordered_contractions(find_ancestors(stack.chain.links[0].source))
+        part = _cut_end(upstream, lacks_first or usual, is_first=True)
+        if lacks_first or (_is_lost_layer(part, added) and not is_passed(part, graph)):
+            breaks += _match_end(part, lacks_first or usual, number, is_first=True)
+    if (*last, *lacks_last) == usual:
+        downstream = _ordered_contractions(find_descendants(stack.chain.adds[-1].node, graph))
+        part = _cut_end(downstream, lacks_last or usual, is_first=False)
+        if lacks_last or (_is_lost_layer(part, added) and not is_passed(part, graph)):
+            breaks += _match_end(part, lacks_last or usual, number, is_first=False)
     return breaks
 
 
-def _match_end(
-    contractions: tuple[Node, ...], lacks: Sequence[Weights], number: int, *, is_first: bool
-) -> list[DetectedBreak]:
+def _cut_end(
+    contractions: tuple[Node, ...], lacks: Sequence[Weights], *, is_first: bool
+) -> tuple[Node, ...]:
     size = sum(map(len, lacks))
-    part = contractions[-size:] if is_first else contractions[:size]
+    return contractions[-size:] if is_first else contractions[:size]
+
+
+def _is_lost_layer(contractions: tuple[Node, ...], added: set[Node]) -> bool:
+    """Whether it mixes tokens, as no head or projection does, and no stack adds it."""
+    return any(map(_mixes_as_attention, contractions)) and added.isdisjoint(contractions)
+
+
+def _match_end(
+    part: tuple[Node, ...], lacks: Sequence[Weights], number: int, *, is_first: bool
+) -> list[DetectedBreak]:
     branches = _split_into_branches(part, set(lacks))
     return [DetectedBreak(branch, number, is_first=is_first) for branch in branches]
-
-
-def _descendants(value: Node, graph: Graph) -> set[Node]:
-    reached = {value}
-    for node in graph.nodes[value.index :]:
-        if any(p in reached for p in node.parents):
-            reached.add(node)
-    return reached - {value}
 
 
 def _find_layers_without_adds(norms: Sequence[DetectedNorm]) -> list[DetectedBreak]:
@@ -266,7 +258,7 @@ def _find_layers_without_adds(norms: Sequence[DetectedNorm]) -> list[DetectedBre
     for before, after in pairwise(trunk):
         output = before.output or before.node
         if not trace_dependency(after.source, output)[1] or any(
-            _is_carried(after.source, value) for value in (output, before.source)
+            is_carried(after.source, value) for value in (output, before.source)
         ):
             continue
         nodes = nodes_between(output, after.source)

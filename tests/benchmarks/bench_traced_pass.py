@@ -40,6 +40,7 @@ def main() -> None:
     )
     parser.add_argument("--beside", type=Path, help="another checkout of the repository")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--processes", type=int, default=3, help="of each checkout")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -48,7 +49,7 @@ def main() -> None:
     elif options.beside is None:
         show_ratios(measure_sizes(options.repeats))
     else:
-        compare_checkouts(options.beside, options.repeats)
+        compare_checkouts(options.beside, options.repeats, options.processes)
 
 
 def build_llama(size: tuple[int, ...]) -> tuple[nn.Module, dict[str, torch.Tensor]]:
@@ -97,10 +98,10 @@ def clock_seconds(action: Callable[[], object]) -> float:
     return time.process_time() - began
 
 
-def compare_checkouts(other: Path, repeats: int) -> None:
+def compare_checkouts(other: Path, repeats: int, processes: int) -> None:
     """Alternate processes of both checkouts; print each one's ratios and their quotient."""
     runs: dict[Path, list[Ratios]] = {ROOT: [], other.resolve(): []}
-    for _ in range(3):
+    for _ in range(processes):
         for checkout, results in runs.items():
             results.append(run_checkout(checkout, repeats))
     mine, theirs = (merge_runs(results) for results in runs.values())

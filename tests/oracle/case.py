@@ -159,6 +159,8 @@ class Case:
             "is_projected": False,
             "is_gated": False,
             "raw_readers": [],
+            "read_weights": None,
+            "write_weights": None,
         }
 
     def norm_numbers(self, norm: Norm, channels: int) -> Numbers:

@@ -86,6 +86,35 @@ def test_the_branches_that_are_not_added(wirings: tuple[Wiring, ...], lost: list
     assert ("ND109" in codes_of(report)) is not begins
 
 
+def parallel(b: Block, x: Tensor) -> Tensor:
+    return x + b.attn(b.n1(x)) + b.mlp(b.n2(x))
+
+
+def parallel_without_skip(b: Block, x: Tensor) -> Tensor:
+    return b.attn(b.n1(x)) + b.mlp(b.n2(x))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2, 3])
+def test_the_skip_around_branches_in_parallel_is_missed_in_any_layer(place: int) -> None:
+    wirings = [parallel] * 4
+    wirings[place] = parallel_without_skip
+    report = inspect_blocks(*wirings)
+    (found,) = report.architecture.breaks
+    assert (found.first_module, found.last_module) == (
+        f"blocks.{place}.attn.q",
+        f"blocks.{place}.mlp.2",
+    )
+    assert found.is_first is (place == 0)
+
+
+@pytest.mark.parametrize("place", [0, 3])
+def test_a_layer_at_an_end_that_adds_nothing_is_missed_as_well(place: int) -> None:
+    wirings = [pre] * 4
+    wirings[place] = without_both
+    report = inspect_blocks(*wirings)
+    assert _branches(report) == [f"blocks.{place}.attn.o", f"blocks.{place}.mlp.2"]
+
+
 class TestNoResidualAtAll:
     @pytest.mark.parametrize("wiring", [without_both, post_without_both])
     def test_there_is_no_stack_and_that_is_a_warning(self, wiring: Wiring) -> None:
