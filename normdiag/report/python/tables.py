@@ -129,12 +129,15 @@ def _list_traced_rows(report: Report, traced: TokenTrace) -> Iterator[Row]:
     columns = {name: getattr(traced, name) for name in TOKEN_COLUMNS}
     for site in _list_sites(report):
         present = {name: values[site.id] for name, values in columns.items() if site.id in values}
-        for position, token in enumerate(traced.tokens if present else ()):
+        length = max(map(len, present.values()), default=0)
+        # the sites of an encoder or a decoder may run over other tokens than those with names
+        has_names = length == len(traced.tokens)
+        for position in range(length):
             yield {
                 "sequence": traced.sequence,
                 "position": position,
-                "token": token,
-                "special": traced.special[position],
+                "token": traced.tokens[position] if has_names else None,
+                "special": traced.special[position] if has_names else None,
                 "id": site.id,
                 "stack": site.stack,
                 "layer": site.layer,

@@ -109,6 +109,16 @@ def test_tokens_are_one_row_per_token_and_site() -> None:
         list_rows(reports.llama(), "tokens")
 
 
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_site_with_another_number_of_tokens_has_no_names(count: int) -> None:
+    report = full_report()
+    traced = replace(report.trace[0], input_var={NORM: (3.0,) * count})
+    rows = list_rows(replace(report, trace=(traced,)), "tokens")
+    norms = [row for row in rows if row["id"] == NORM]
+    assert [(row["position"], row["token"]) for row in norms] == [(k, None) for k in range(count)]
+    assert [row["token"] for row in rows if row["id"] == ADD] == ["a", "b"]
+
+
 def test_findings_keep_their_sites() -> None:
     (row,) = list_rows(reports.llama(), "findings")
     assert (row["code"], row["ids"]) == ("ND304", ("model.layers.4/add#1",))
