@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from normdiag.evidence.architecture import (
     Architecture,
     Doubling,
-    Multiplier,
     Norm,
     NormKind,
     PlacementException,
@@ -19,15 +17,14 @@ from normdiag.evidence.architecture import (
     SingleAdd,
     Stack,
     StreamBreak,
-    StreamWeights,
 )
 from normdiag.evidence.epsilon_forms import EpsForm
-from normdiag.evidence.gains import Gain
-from normdiag.graph import Graph, Node
+from normdiag.graph import Graph
 from normdiag.structure.algebraic_forms import DetectedNorm, EpsPlace
 from normdiag.structure.branch_multipliers import find_multipliers, find_stored_gains
-from normdiag.structure.dataflow import ScaleFactor, trace_dependency
+from normdiag.structure.dataflow import trace_dependency
 from normdiag.structure.layer_formula import format_add, format_stack
+from normdiag.structure.learned_value_reader import LearnedValueReader
 from normdiag.structure.norm_roles import NormAttachment, assign_norm_roles
 from normdiag.structure.placement import classify_add, classify_stack
 from normdiag.structure.residual_adds import DetectedAdd
@@ -36,7 +33,6 @@ from normdiag.structure.stack_structure import StackStructure
 from normdiag.structure.stream_breaks import find_stream_breaks
 from normdiag.structure.stream_doublings import find_doublings
 from normdiag.structure.stream_readers import StreamReaders
-from normdiag.structure.stream_weights import LaneWeights
 
 _EPS_FORMS: dict[EpsPlace, EpsForm] = {
     "inside": "in-root",
@@ -44,28 +40,6 @@ _EPS_FORMS: dict[EpsPlace, EpsForm] = {
     "floor-inside": "floor-in-root",
     "floor": "floor-of-root",
 }
-
-
-class LearnedValueReader(Protocol):
-    """Access to the values of learned nodes; `measure` implements it."""
-
-    def gain_summary(self, norm: DetectedNorm) -> Gain | None:
-        """Summarise the effective gain."""
-
-    def bias_rms(self, norm: DetectedNorm) -> float | None:
-        """Root mean square of the bias; None without one."""
-
-    def epsilon_value(self, norm: DetectedNorm) -> float | None:
-        """Value of epsilon; None without one."""
-
-    def scale_summary(self, factors: tuple[ScaleFactor, ...]) -> Scale:
-        """Summarise the product of scale factors."""
-
-    def stream_weights(self, weights: LaneWeights | None) -> StreamWeights | None:
-        """Multiply the weights of several streams; None for None."""
-
-    def multiplier_values(self, nodes: tuple[Node, ...]) -> tuple[Multiplier, ...]:
-        """Name and size of stored tensors, those of unknown value left out."""
 
 
 @dataclass(slots=True)

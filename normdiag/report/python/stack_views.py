@@ -91,8 +91,6 @@ def _view_stack(report: Report, stack: Stack) -> StackView:
         inputs={norm.id: seen.norms[norm.id] for norm in norms if norm.id in seen.norms},
         layers={id: each for id, each in seen.layers.items() if id.startswith(of_stack)},
         blocks={
-            id: each
-            for id, each in seen.blocks.items()
-            if id in spans or id.startswith(of_stack)
+            id: each for id, each in seen.blocks.items() if id in spans or id.startswith(of_stack)
         },
     )
