@@ -34,7 +34,8 @@ class BlockJacobian:
     """dy/dx at one token, x and y the stream before and after a span; singular values s_1 >= ..
 
     `sigma_max`, `sigma_min`, `kappa`, `mean_square` and `distance` are medians over `tokens`, which
-    lie at different depths of context.
+    lie at different depths of context; of an even number of tokens the larger middle value, and the
+    smaller one of `sigma_min`, so that each is the number of one token.
 
     A span runs from the skip operand of one add to that of a later one (including the stream norm
     for post-norm), so consecutive blocks have no gap.
@@ -46,7 +47,7 @@ class BlockJacobian:
     sigma_max: float
     sigma_min: float | None
     """The smallest singular value that the placement does not make zero; an upper bound where
-    `is_bound`."""
+    `is_bound`. Null where the stream passes an activation: what that shuts is lost by design."""
     kappa: float | None
     """sigma_max / sigma_min; a lower bound where `is_bound`."""
     mean_square: float | None

@@ -233,7 +233,9 @@ def test_projected_skips_are_adds_of_their_stage(pools: bool) -> None:
     projected = [a.is_projected for a in report.architecture.residual_adds]
     assert projected == [False, False, False, True, False, False, True, False, False]
     assert _placements(report) == {"branch-output": 9}
-    assert codes_of(report) == {"ND503"}  # a ReLU that is shut loses a direction
+    assert codes_of(report) == set()
+    first = report.measurements.blocks[report.architecture.residual_adds[0].id]
+    assert first.kappa is None and first.sigma_max > 1  # a ReLU behind it may be shut
     assert report.coverage.unexplained_adds == ()
     assert {s.why for s in report.coverage.skipped} == {"the skip is transformed there"}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from statistics import median
+from statistics import median, median_high, median_low
 from typing import Literal
 
 import torch
@@ -94,7 +94,11 @@ def summarise_matrix(
 
 
 def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
-    """The medians over tokens of one block, and each token's numbers."""
+    """The medians over tokens of one block, and each token's numbers.
+
+    Of an even number of tokens the middle value that is further from an isometry, so that each is
+    the number of a token: the larger one, and the smaller sigma_min.
+    """
     last = max(blocks, key=lambda block: block.token.position)
     each = {block.token: block for block in blocks}
     ordered = [each[token] for token in sorted(each, key=lambda token: token.position)]
@@ -104,9 +108,9 @@ def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
     least = [0.0 if block.is_bound else block.sigma_min or 0.0 for block in ordered]
     return replace(
         last,
-        sigma_max=median(block.sigma_max for block in ordered),
-        sigma_min=median(smallest) if smallest else None,
-        kappa=median(kappas) if any(block.kappa is not None for block in ordered) else None,
+        sigma_max=median_high(block.sigma_max for block in ordered),
+        sigma_min=median_low(smallest) if smallest else None,
+        kappa=median_high(kappas) if any(block.kappa is not None for block in ordered) else None,
         mean_square=_median_of(block.mean_square for block in ordered),
         mean_square_deviation=max(
             (b.mean_square_deviation for b in ordered if b.mean_square_deviation is not None),
@@ -117,7 +121,10 @@ def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
         error=max(block.error for block in ordered),
         method="iterative" if any(b.method == "iterative" for b in ordered) else "dense",
         is_bound=any(block.is_bound for block in ordered)
-        and (median(worst) != median(kappas) or median(least) != median(smallest or [0.0])),
+        and (
+            median_high(worst) != median_high(kappas)
+            or median_low(least) != median_low(smallest or [0.0])
+        ),
         context=max((b.context for b in ordered if b.context is not None), default=None),
         tokens=tuple(_token_block(block) for block in ordered),
         singular_values=_median_quantiles([block.singular_values for block in ordered]),
@@ -131,7 +138,7 @@ def _kappa(block: BlockJacobian) -> float:
 
 def _median_of(values: Iterable[float | None]) -> float | None:
     present = [value for value in values if value is not None]
-    return median(present) if present else None
+    return median_high(present) if present else None
 
 
 def _median_quantiles(tokens: Sequence[Quantiles | None]) -> Quantiles | None:

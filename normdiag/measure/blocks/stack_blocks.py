@@ -25,6 +25,7 @@ from normdiag.measure.blocks.points import StreamPoint, find_stream_points
 from normdiag.measure.blocks.spans import StreamSpan, is_followed
 from normdiag.measure.blocks.structural_zeros import count_structural_zeros
 from normdiag.measure.passes.gradient_edges import GradientEdges
+from normdiag.structure.activations import find_activated_value
 from normdiag.structure.stack_structure import StackStructure
 
 WIDEST, MOST_WORK = 1024, 8 * 1024**3
@@ -114,10 +115,13 @@ class StackBlocks:
             place = self._describe_site(cut, span)
             held = self._compute_matrix(span, cut, parts)
             if held is None:
-                self.blocks[cut.id] = summarise_products(span, place)
+                block = summarise_products(span, place)
             else:
                 path, off = held
-                self.blocks[cut.id] = summarise_matrix(path.jacobian, place, span.dtype, off)
+                block = summarise_matrix(path.jacobian, place, span.dtype, off)
+            if self._passes_activation(cut):  # what it shuts is lost by design
+                block = replace(block, sigma_min=None, kappa=None, is_bound=False)
+            self.blocks[cut.id] = block
         except _ImpossibleError as error:
             self.skipped[cut.id] = str(error)
         except (RuntimeError, NotImplementedError) as error:  # of torch's backward
@@ -125,6 +129,11 @@ class StackBlocks:
             self.skipped[cut.id] = f"torch cannot differentiate it: {why}"
         self.advance()
         return path
+
+    def _passes_activation(self, cut: _BlockRange) -> bool:
+        """Whether the stream itself passes an activation between the ends."""
+        links = self.stack.chain.links[cut.first + 1 : cut.last + 1]
+        return any(find_activated_value(join) is not None for link in links for join in link.joins)
 
     def _build_span(self, cut: _BlockRange) -> StreamSpan:
         """Raises _ImpossibleError where the ends do not match."""

@@ -103,7 +103,7 @@ def _bound_kappa(block: BlockJacobian) -> Number:
 
 def _format_range(block: BlockJacobian) -> str:
     kappas = [math.inf if token.kappa is None else token.kappa for token in block.tokens]
-    if not kappas:
+    if not kappas or block.kappa is None:
         return ""
     largest = max(block.tokens, key=lambda token: nan_as_largest(token.kappa or math.inf))
     bound = ">" if largest.is_bound else ""
