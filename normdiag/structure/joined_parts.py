@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from normdiag.graph import Node
 from normdiag.structure.aten_operations import part_axis
 
@@ -19,8 +21,8 @@ def find_joined_operand(node: Node) -> Node | None:
     bounds = _read_bounds(node, source.shape[axis])
     if source.op != "cat" or bounds is None or _concatenated_axis(source) != axis:
         return None
+    operands: Sequence[Node] = source.args[0]
     start = 0
-    operands: list[Node] = source.args[0]
     for operand in operands:
         if len(operand.shape) < len(source.shape):
             continue  # an empty list of numbers may be joined to anything

@@ -112,17 +112,13 @@ def _match_cast(node: Node) -> Form | None:
 
 
 def _match_view(node: Node) -> Form | None:
-    """Match a view: a reshaped statistic keeps its form, a reshaped x is a new source.
-
-    A mean whose axes change places is a new source too: tokens pooled with the features in front.
-    """
+    """Match a view: a reshaped statistic keeps its form; x and a permuted mean are new sources."""
     form: Form | None = node.parents[0].form
     if preserves_layout(node):
         return form
-    if isinstance(form, MeanForm):
-        return None if node.op in PERMUTATIONS else form
-    if isinstance(form, PowerForm):
-        return form
+    is_moved = isinstance(form, MeanForm) and node.op in PERMUTATIONS
+    if isinstance(form, (MeanForm, PowerForm)):
+        return None if is_moved else form
     if isinstance(form, GainedForm) and isinstance(form.form, PowerForm):
         return form
     if isinstance(form, NormForm) and node.op in RESHAPES and form.norm.axes == (-1,):
