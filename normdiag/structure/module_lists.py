@@ -7,6 +7,7 @@ from itertools import combinations, groupby
 
 from normdiag.graph import Frame, Node
 from normdiag.structure.branch_scopes import BranchPlaces
+from normdiag.structure.dataflow import trace_origin
 from normdiag.structure.module_tree import parent_path, paths_between
 from normdiag.structure.residual_adds import DetectedAdd
 
@@ -51,18 +52,26 @@ def group_by_module_list(
 def join_alternating_lists(
     adds: Sequence[DetectedAdd], rows: Mapping[str | None, list[DetectedAdd]]
 ) -> list[Row]:
-    """Join lists whose modules run in turn along the chain: together they make its layers."""
+    """Join lists of like modules that run in turn along the chain: together they make its layers.
+
+    Alike are those with as many adds at each visit, scaled in both or in neither.
+    """
     row_of = {add: row for row, members in rows.items() for add in members}
-    visits = [row for row, _ in groupby(row_of[add] for add in adds)]
+    visits: list[str | None] = []
+    forms: dict[str | None, set[tuple[bool, ...]]] = {}
+    for row, members in groupby(adds, key=lambda add: row_of[add]):
+        visits.append(row)
+        form = tuple(bool(trace_origin(add.branches[-1]).factors) for add in members)
+        forms.setdefault(row, set()).add(form)
     joined = list(rows.items())
     for a, b in combinations([row for row in rows if row is not None], 2):
         turns = [row for row, _ in groupby(v for v in visits if v in (a, b))]
         holders = [next(r for r in joined if rows[row][0] in r[1]) for row in (a, b)]
-        if len(turns) < 4 or holders[0] is holders[1]:
+        if len(turns) < 4 or forms[a] != forms[b] or holders[0] is holders[1]:
             continue
-        members = {add for _, part in holders for add in part}
+        both = {add for _, part in holders for add in part}
         at = joined.index(holders[0])
-        joined[at] = (holders[0][0], [add for add in adds if add in members])
+        joined[at] = (holders[0][0], [add for add in adds if add in both])
         joined.remove(holders[1])
     return joined
 
