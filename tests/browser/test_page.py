@@ -40,9 +40,14 @@ SHOW_PICTURES = """() => document.querySelectorAll('.drawn').forEach((it) => {
   it.classList.remove('drawn');
   it.querySelector('.live').hidden = true;
 })"""
+FRAME = """(name) => {
+  const view = document.getElementById('chart-' + name).normdiagView;
+  const [x, y] = view.origin(), padding = view.padding();
+  return [x + padding.left, y + padding.top, view.width(), view.height()];
+}"""
 PLACE_OF_POINT = """() => {
   const view = document.getElementById('chart-token_likeness').normdiagView;
-  return [view.origin()[0] + view.scale('x')(4), view.origin()[1] + view.scale('y')(0.31)];
+  return [view.scale('x')(4), view.scale('y')(0.31)];
 }"""
 CONTROLS = "[...document.querySelectorAll('a[href], summary, button, input')]"
 ACTIVE = f"() => {CONTROLS}.indexOf(document.activeElement)"
@@ -174,15 +179,12 @@ def test_a_heat_map_reads_out_the_number_below_the_pointer(open_page, files) -> 
     figure.scroll_into_view_if_needed()
     canvas = figure.locator("canvas")
     box = canvas.bounding_box()
-    origin, width, height = page.evaluate(
-        "() => { const view = document.getElementById('chart-tokens_out_norm_0').normdiagView;"
-        " return [view.origin(), view.width(), view.height()]; }"
-    )
+    left, top, width, height = page.evaluate(FRAME, "tokens_out_norm_0")
     held = REPORT.trace[0].out_norm
     site, token = list(held)[5], 3
     page.mouse.move(
-        box["x"] + origin[0] + (token + 0.5) * width / 8,
-        box["y"] + origin[1] + 5.5 * height / len(held),
+        box["x"] + left + (token + 0.5) * width / 8,
+        box["y"] + top + 5.5 * height / len(held),
     )
     text = figure.locator(".read-out").text_content()
     assert text.startswith(f"token 3 “t3” · {site} · ||y|| ")
@@ -209,9 +211,10 @@ def test_a_tooltip_shows_site_and_value_and_is_text(open_page, files) -> None:
     figure.scroll_into_view_if_needed()
     canvas = figure.locator("canvas")
     box = canvas.bounding_box()
+    left, top, _, _ = page.evaluate(FRAME, "token_likeness")
     x, y = page.evaluate(PLACE_OF_POINT)
-    page.mouse.move(box["x"] + x - 2, box["y"] + y)
-    page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.move(box["x"] + left + x - 20, box["y"] + top + y - 20)
+    page.mouse.move(box["x"] + left + x, box["y"] + top + y)
     tip = page.locator("#vg-tooltip-element.visible")
     tip.wait_for()
     assert "model.layers.2/add#0" in tip.text_content() and "0.31" in tip.text_content()

@@ -56,9 +56,10 @@
     const columns = map.tokens.length, rows = map.sites.length;
     const canvas = element.querySelector("canvas");
     canvas.addEventListener("mousemove", (event) => {
-      const box = canvas.getBoundingClientRect(), origin = view.origin();
-      const column = Math.floor((event.clientX - box.left - origin[0]) / view.width() * columns);
-      const row = Math.floor((event.clientY - box.top - origin[1]) / view.height() * rows);
+      const box = canvas.getBoundingClientRect(), origin = view.origin(), padding = view.padding();
+      const x = event.clientX - box.left - origin[0] - padding.left;
+      const y = event.clientY - box.top - origin[1] - padding.top;
+      const column = Math.floor(x / view.width() * columns), row = Math.floor(y / view.height() * rows);
       if (column < 0 || row < 0 || column >= columns || row >= rows) return;
       const at = 2 * (row * columns + column), step = bytes[at] + 256 * bytes[at + 1];
       const scaled = map.low + step / 65534 * map.span;
