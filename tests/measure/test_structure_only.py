@@ -174,7 +174,7 @@ def on_meta(decide):
 
 def test_a_way_that_cannot_be_followed_names_the_remedy():
     model = on_meta(lambda x: len(x.sum((1, 2)).tolist()))
-    with pytest.raises(RunError, match="--random-init"):
+    with pytest.raises(RunError, match="random_init=True draws them"):
         normdiag.inspect(model, structure_only=True)
 
 
