@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -31,17 +31,22 @@ def read(text: str) -> Report:
     return v1.load_record(text, Report, "'x.json'")
 
 
+def list_fields(report: Report) -> list[str]:
+    """Every field in full: the report's own repr is short."""
+    return [repr(getattr(report, field.name)) for field in fields(report)]
+
+
 @pytest.mark.parametrize("make", ALL)
 def test_what_is_written_reads_back_the_same(make):
     # repr, since nan is not equal to itself
-    assert repr(read(v1.dump_record(make()))) == repr(make())
+    assert list_fields(read(v1.dump_record(make()))) == list_fields(make())
 
 
 @given(reports())
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 def test_any_report_reads_back_the_same(report):
     text = v1.dump_record(report)
-    assert repr(read(text)) == repr(report)
+    assert list_fields(read(text)) == list_fields(report)
     assert strictly(text) == report.to_dict()
 
 
