@@ -277,3 +277,9 @@ class Architecture:
 def layer_id(stack_id: str, layer: int) -> str:
     """The id of one run of a stack's repeated layer, such as "model.layers/layer#3"."""
     return f"{stack_id}/layer#{layer}"
+
+
+def find_layer_stack(id: str) -> str | None:
+    """The id of the stack of such an id; None for another id."""
+    stack_id, mark, layer = id.rpartition("/layer#")
+    return stack_id if mark and layer.isdecimal() else None

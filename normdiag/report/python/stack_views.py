@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from normdiag.evidence.architecture import Norm, ResidualAdd, Stack, layer_id
+from normdiag.evidence.architecture import Norm, ResidualAdd, Stack, find_layer_stack
 from normdiag.evidence.blocks import BlockJacobian
 from normdiag.evidence.layers import LayerMeasurement
 from normdiag.evidence.norm_inputs import NormMeasurement
@@ -79,8 +79,9 @@ def _view_stack(report: Report, stack: Stack) -> StackView:
     seen = report.measurements
     adds = report.architecture.adds_of_stack(stack.id)
     norms = report.architecture.norms_of_stack(stack.id)
-    of_stack = layer_id(stack.id, 0).removesuffix("0")
-    spans = {*(add.id for add in adds), stack.id}
+    # from what was measured: how many layers a saved report states may be any number
+    layers = {id: each for id, each in seen.layers.items() if each.stack == stack.id}
+    spans = {stack.id, *(add.id for add in adds)}
     return StackView(
         structure=stack,
         growth=seen.growth.get(stack.id),
@@ -89,8 +90,10 @@ def _view_stack(report: Report, stack: Stack) -> StackView:
         stream={add.id: seen.stream[add.id] for add in adds if add.id in seen.stream},
         norms=norms,
         inputs={norm.id: seen.norms[norm.id] for norm in norms if norm.id in seen.norms},
-        layers={id: each for id, each in seen.layers.items() if id.startswith(of_stack)},
+        layers=layers,
         blocks={
-            id: each for id, each in seen.blocks.items() if id in spans or id.startswith(of_stack)
+            id: block
+            for id, block in seen.blocks.items()
+            if id in spans or find_layer_stack(id) == stack.id
         },
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import UsageError
-from normdiag.evidence.architecture import Norm, ResidualAdd, layer_id
+from normdiag.evidence.architecture import Norm, ResidualAdd, find_layer_stack
 from normdiag.report.python.flat_records import flatten_record
 
 if TYPE_CHECKING:
@@ -36,9 +36,11 @@ def list_norm_rows(report: Report) -> Iterator[Row]:
 
 def list_block_rows(report: Report) -> Iterator[Row]:
     """One row per block Jacobian: of an add, of a layer or of a stack."""
-    stacks = _find_stacks(report)
+    stacks = {stack.id: stack.id for stack in report.architecture.stacks}
+    stacks |= {add.id: add.stack for add in report.architecture.residual_adds}
     for id, block in report.measurements.blocks.items():
-        yield {"id": id, "stack": stacks.get(id)} | flatten_record(block)
+        stack = stacks.get(id, find_layer_stack(id))
+        yield {"id": id, "stack": stack} | flatten_record(block)
 
 
 def list_gradient_rows(report: Report) -> Iterator[Row]:
@@ -112,17 +114,6 @@ def list_rows(report: Report, table: str) -> list[Row]:
 
 def _list_sites(report: Report) -> tuple[ResidualAdd | Norm, ...]:
     return (*report.architecture.residual_adds, *report.architecture.norms)
-
-
-def _find_stacks(report: Report) -> dict[str, str]:
-    """Id of every add, measured layer and stack -> id of its stack."""
-    stacks = {add.id: add.stack for add in report.architecture.residual_adds}
-    for stack in report.architecture.stacks:
-        stacks[stack.id] = stack.id
-    for id, block in report.measurements.blocks.items():
-        if block.layer is not None and id.endswith(layer_id("", block.layer)):
-            stacks[id] = id.removesuffix(layer_id("", block.layer))
-    return stacks
 
 
 def _list_traced_rows(report: Report, traced: TokenTrace) -> Iterator[Row]:

@@ -8,12 +8,14 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import HealthCheck, given, settings
 
 from normdiag.findings import Finding
 from normdiag.report.check import Check
 from normdiag.report.report import Report
 from tests import reports
 from tests.evil import TEXTS
+from tests.strategies import reports as any_report
 
 FOUND = Finding(
     code="ND1",
@@ -114,6 +116,15 @@ def test_text_from_outside_stays_text(evil: str) -> None:
     assert found.attributes <= {"scope"}
     for shown in (repr(report), repr(report.stacks), repr(report.stacks[0]), found.text):
         assert all(char.isprintable() or char == "\n" for char in shown)
+
+
+@given(any_report())
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+def test_any_report_is_shown_in_ten_lines(report: Report) -> None:
+    """Also one that states a billion layers."""
+    assert len(repr(report).splitlines()) <= 10
+    assert report._repr_html_().startswith("<div>")
+    assert all(isinstance(value, float) for value in report.scalars().values())
 
 
 def test_a_report_is_still_copied_pickled_and_compared() -> None:
