@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from normdiag.charts.attention_logits import chart_attention_logits
 from normdiag.charts.block_jacobians import chart_block_kappa, chart_block_singular_values
 from normdiag.charts.contributions import chart_contributions
-from normdiag.charts.gains import chart_gain_histograms, chart_gain_outliers, chart_gains
+from normdiag.charts.gain_histograms import chart_gain_histograms
+from normdiag.charts.gains import chart_gain_outliers, chart_gains
 from normdiag.charts.gradients import chart_gradient_groups, chart_gradient_stream
 from normdiag.charts.headroom import chart_absorbed_updates, chart_headroom, chart_norm_headroom
 from normdiag.charts.largest_value import chart_largest_value

@@ -23,7 +23,7 @@
     const spec = Object.assign({}, specs[name]);
     delete spec.title;
     element.hidden = false;
-    if (maps[name]) {
+    if (spec.layer.some((layer) => layer.mark.type === "image")) {
       // An image has a size of its own: it is made as wide as the axis.
       const room = 90, width = Math.max(240, element.clientWidth - room);
       spec.width = width;

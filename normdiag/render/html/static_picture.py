@@ -24,7 +24,12 @@ _CONFIG: Spec = {
         "labelFontSize": 11,
         "titleFontSize": 12,
     },
-    "legend": {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12},
+    "legend": {
+        "labelColor": "currentColor",
+        "titleColor": "currentColor",
+        "labelFontSize": 12,
+        "columnPadding": 28,
+    },
     "text": {"fill": "currentColor", "fontSize": 11},
 }
 """A page sets `color`, and so the picture is light or dark as the page is."""
