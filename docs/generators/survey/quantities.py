@@ -11,6 +11,7 @@ import math
 import struct
 import sys
 from collections.abc import Callable
+from itertools import product
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.rules.registry import RULES
@@ -37,16 +38,17 @@ def find_quantities(evidence: Evidence) -> dict[str, float | None]:
 def find_quantity(rule: Rule, threshold: Threshold, evidence: Evidence) -> float | None:
     """Return the value that is nearest to being reported for this threshold.
 
-    The other thresholds of the rule stand at their defaults or at an end of their ranges, wherever
-    that leaves most to this one: a value counts that only another threshold holds back.
+    The other thresholds of the rule stand at their defaults or each at an end of its range,
+    wherever that leaves most to this one: a value counts that only another threshold holds back.
     """
     if any(missing_reason(evidence, requirement) for requirement in rule.requirements):
         return None
     key = f"{rule.code}.{threshold.name}"
     settings = [{each.name: each.default for each in rule.thresholds}]
     if key not in COUNTS:
-        ends = {each.name: _range_ends(each) for each in rule.thresholds}
-        settings += [{name: of[end] for name, of in ends.items()} for end in (0, 1)]
+        names = [each.name for each in rule.thresholds]
+        ends = map(_range_ends, rule.thresholds)
+        settings += [dict(zip(names, of, strict=True)) for of in product(*ends)]
     found = (_find_border(rule, threshold, evidence, limits) for limits in settings)
     values = [value for value in found if value is not None]
     return (min if threshold.is_lower else max)(values, default=None)

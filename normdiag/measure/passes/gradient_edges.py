@@ -112,7 +112,7 @@ def _changes_nothing(node: Node) -> bool:
     if node.op == "permute":
         rank = len(node.shape)
         return [axis % rank for axis in node.args[1]] == list(range(rank))
-    return node.op in RESHAPES or node.op == "slice"
+    return node.op in RESHAPES or node.op in ("slice", "alias")
 
 
 @contextmanager
