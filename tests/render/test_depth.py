@@ -29,7 +29,7 @@ def test_the_largest_writers_are_named_with_their_sign() -> None:
     )
     found = section_text(replace(report, measurements=replace(report.measurements, stream=stream)))
     assert (
-        "mean over tokens 1 to 40 of sequence 0: model.layers.1/add#0 40% (-50%), "
+        "mean over tokens 1 to 40 of sequence 0, run up to there: model.layers.1/add#0 40% (-50%), "
         "model.layers.0/add#0 9.1% (+8.3%)"
     ) in found
     assert "the stack's input" in found
@@ -42,8 +42,8 @@ def test_through_norms_there_are_no_writers() -> None:
 
 def test_a_rank_is_of_the_tokens_without_the_first() -> None:
     assert (
-        "Effective rank of tokens 1 to 40 of sequence 0: 30.0 after layer 0, 29.0 after layer 2"
-        in section_text(llama(3))
+        "Effective rank of tokens 1 to 40 of sequence 0, run up to there: 30.0 after layer 0, 29.0 "
+        "after layer 2" in section_text(llama(3))
     )
 
 

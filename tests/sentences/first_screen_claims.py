@@ -92,8 +92,8 @@ def check_more_stacks(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Conditioning and coverage",
-    "^blocks: kappa up to [[at least ]]{worst} in layer {layer} of {list_stack}; {middle} in the "
-    "median layer$$",
+    "^blocks: median kappa up to [[at least ]]{worst} in layer {layer} of {list_stack}; {middle} "
+    "in the median layer$$",
 )
 def check_brief_blocks(sentence: Sentence, report: Json) -> None:
     blocks = report["measurements"]["blocks"]
@@ -110,7 +110,7 @@ def check_brief_blocks(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Conditioning and coverage",
-    "^norms: kappa up to {worst} in {id_norm}; {middle} in the median norm$$",
+    "^norms: largest kappa {worst} in {id_norm}; {middle} in the median norm$$",
 )
 def check_brief_norms(sentence: Sentence, report: Json) -> None:
     kappas = {}

@@ -94,8 +94,8 @@ def check_token_cosine(sentence: Sentence, report: Json) -> None:
 @claim(
     _STREAM,
     "Largest writes into the last stream value x_L, as shares of the energy (and signed, along "
-    "x_L) of all writes and the input, mean over tokens {one} to {tokens} of sequence {zero}: "
-    "{list_parts}.",
+    "x_L) of all writes and the input, mean over tokens {one} to {tokens} of sequence {zero}, "
+    "run up to there: {list_parts}.",
 )
 def check_contributions(sentence: Sentence, report: Json) -> None:
     stack = stack_of(sentence)
@@ -125,7 +125,8 @@ def check_contributions(sentence: Sentence, report: Json) -> None:
 @claim(
     _STREAM,
     "Block influence (mean of {one} - cos(x_in, x_out) over tokens {start} to {tokens} of sequence "
-    "{zero}): {least} (layer {first}, smallest) to {most} (layer {second}, largest)",
+    "{zero}, run up to there): {least} (layer {first}, smallest) to {most} (layer {second}, "
+    "largest)",
 )
 def check_influence(sentence: Sentence, report: Json) -> None:
     influences = {
@@ -141,8 +142,8 @@ def check_influence(sentence: Sentence, report: Json) -> None:
 
 @claim(
     _STREAM,
-    "Effective rank of tokens {one} to {tokens} of sequence {zero}: {first} after layer "
-    "{first_layer}, {last} after layer {last_layer} (stable rank {stable})",
+    "Effective rank of tokens {one} to {tokens} of sequence {zero}, run up to there: {first} "
+    "after layer {first_layer}, {last} after layer {last_layer} (stable rank {stable})",
 )
 def check_rank(sentence: Sentence, report: Json) -> None:
     layers = [

@@ -30,7 +30,7 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
 
 
 def _describe_blocks(report: Report) -> Iterator[str]:
-    """The condition number of the typical and of the worst layer, each a median over tokens."""
+    """The condition number of the worst and of the typical layer, each a median over tokens."""
     layers = {
         id: block
         for id, block in report.measurements.blocks.items()
@@ -44,8 +44,8 @@ def _describe_blocks(report: Report) -> Iterator[str]:
     middle = median(block.kappa for block in layers.values() if block.kappa is not None)
     least = "at least " if layers[worst].is_bound else ""
     yield (
-        f"kappa up to {least}{format_number(layers[worst].kappa)} in layer {layers[worst].layer} "
-        f"of {name_stack(worst.rpartition('/')[0])}"
+        f"median kappa up to {least}{format_number(layers[worst].kappa)} in layer "
+        f"{layers[worst].layer} of {name_stack(worst.rpartition('/')[0])}"
     )
     yield f"{format_number(middle)} in the median layer"
 
@@ -62,7 +62,7 @@ def _describe_norms(report: Report) -> Iterator[str]:
             yield "no norm's Jacobian was measured"
         return
     worst = max(kappas, key=lambda id: nan_as_largest(kappas[id]))
-    yield f"kappa up to {format_number(kappas[worst])} in {shorten_text(worst)}"
+    yield f"largest kappa {format_number(kappas[worst])} in {shorten_text(worst)}"
     yield f"{format_number(median(kappas.values()))} in the median norm"
 
 

@@ -90,7 +90,7 @@ def _describe_layers(layers: list[LayerMeasurement]) -> Iterator[str]:
 
 def _name_tokens(first: int, count: int) -> str:
     """Name the tokens of the short run, by position."""
-    return f"tokens {first} to {count - 1} of sequence 0"
+    return f"tokens {first} to {count - 1} of sequence 0, run up to there"
 
 
 def _describe_updates(growth: Growth) -> Iterator[str]:
