@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
+import numpy as np
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer, BertModel
 
@@ -35,6 +38,8 @@ def assert_alike(model, ids, stack, zeros):
         expected = oracle.numbers(truth.jacobian(k, k + 1), left_out)
         assert (block.zeros, block.method, block.is_bound) == (left_out, "dense", False)
         assert abs(block.sigma_max / expected["sigma_max"] - 1) <= block.error < 1e-4, k
+        off = np.array(astuple(block.singular_values)) - expected.pop("quantiles")
+        assert np.abs(off).max() <= block.error * expected["sigma_max"], k
         for name, value in expected.items():
             assert getattr(block, name) == pytest.approx(value, rel=0.01), (k, name)
 

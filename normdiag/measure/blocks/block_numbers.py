@@ -26,7 +26,7 @@ HELD_TOLERANCE = 1e-3
 """Of the iteration for ||J - I||_2 where J is held, and a step costs next to nothing."""
 SAMPLES = 8
 """Products with random vectors, for ||J||_F and for how far two maps are apart."""
-ROUNDING = 16
+ROUNDING = 24
 """A derivative in the model's precision is off by some ulps of its largest singular value."""
 RESOLVED = 8
 """Ulps of sigma_max below which no singular value can be distinguished from zero."""
