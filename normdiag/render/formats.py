@@ -13,7 +13,7 @@ from rich.console import Console
 
 from normdiag.render import csv, github, json, junit, sarif
 from normdiag.render.elements import Page
-from normdiag.render.html import documents as html
+from normdiag.render.html import deferred as html
 from normdiag.render.interface import (
     ComparisonRenderer,
     Drawer,
