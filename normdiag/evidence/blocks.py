@@ -8,6 +8,9 @@ from normdiag.evidence.record import record
 from normdiag.evidence.statistics import Quantiles
 from normdiag.evidence.stream import TokenPosition
 
+RESOLVED_ULPS = 8
+"""Ulps of sigma_max below which no singular value can be distinguished from zero."""
+
 
 @record
 class TokenBlock:
@@ -34,8 +37,9 @@ class BlockJacobian:
     """dy/dx at one token, x and y the stream before and after a span; singular values s_1 >= ..
 
     `sigma_max`, `sigma_min`, `kappa`, `mean_square` and `distance` are medians over `tokens`, which
-    lie at different depths of context; of an even number of tokens the larger middle value, and the
-    smaller one of `sigma_min`, so that each is the number of one token.
+    lie at different depths of context. Each is the number of one token: of two in the middle the
+    larger one, of `sigma_min` and `kappa` the smaller; so more than half of the tokens reach
+    `kappa`.
 
     A span runs from the skip operand of one add to that of a later one (including the stream norm
     for post-norm), so consecutive blocks have no gap.

@@ -25,8 +25,9 @@ def layer_blocks(report: Json, stack: str) -> dict[int, Json]:
 
 @claim(
     _JACOBIANS,
-    "Jacobians of {list_stack}  layer by layer, medians[[ (of two in the middle the worse one)]], "
-    "column by column, over {many} tokens (positions {list_positions} of sequence {sequence}"
+    "Jacobians of {list_stack}  layer by layer, medians[[ (of two in the middle the worse one, of "
+    "kappa the better)]], column by column, over {many} tokens (positions {list_positions} of "
+    "sequence {sequence}"
     "[[, each run on the tokens up to {id_it}]]"
     "[[, run on {context} of its tokens, the very last one among them]])",
 )

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from normdiag.evidence.blocks import BlockJacobian, TokenBlock
+from normdiag.evidence.blocks import RESOLVED_ULPS, BlockJacobian, TokenBlock
 from normdiag.evidence.statistics import Quantiles
 from normdiag.evidence.stream import TokenPosition
 from normdiag.measure.blocks.spans import StreamSpan
@@ -28,8 +28,6 @@ SAMPLES = 8
 """Products with random vectors, for ||J||_F and for how far two maps are apart."""
 ROUNDING = 24
 """A derivative in the model's precision is off by some ulps of its largest singular value."""
-RESOLVED = 8
-"""Ulps of sigma_max below which no singular value can be distinguished from zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def summarise_matrix(
     spectrum = compute_matrix_spectrum(jacobian, place.zeros)
     ulp = torch.finfo(dtype).eps
     top = spectrum.sigma_max
-    unresolved = RESOLVED * ulp * top + off
+    unresolved = RESOLVED_ULPS * ulp * top + off
     is_bound = spectrum.sigma_min < unresolved
     sigma_min = spectrum.sigma_min + (unresolved if is_bound else 0.0)
     away = None
@@ -96,8 +94,9 @@ def summarise_matrix(
 def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
     """The medians over tokens of one block, and each token's numbers.
 
-    Of an even number of tokens the middle value that is further from an isometry, so that each is
-    the number of a token: the larger one, and the smaller sigma_min.
+    Each is the number of a token. Of two in the middle it is the one further from an isometry: the
+    larger one, and the smaller sigma_min; of kappa the smaller, which more than half of the tokens
+    reach.
     """
     last = max(blocks, key=lambda block: block.token.position)
     each = {block.token: block for block in blocks}
@@ -110,7 +109,7 @@ def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
         last,
         sigma_max=median_high(block.sigma_max for block in ordered),
         sigma_min=median_low(smallest) if smallest else None,
-        kappa=median_high(kappas) if any(block.kappa is not None for block in ordered) else None,
+        kappa=median_low(kappas) if any(block.kappa is not None for block in ordered) else None,
         mean_square=_median_of(block.mean_square for block in ordered),
         mean_square_deviation=max(
             (b.mean_square_deviation for b in ordered if b.mean_square_deviation is not None),
@@ -122,7 +121,7 @@ def summarise_tokens(blocks: Sequence[BlockJacobian]) -> BlockJacobian:
         method="iterative" if any(b.method == "iterative" for b in ordered) else "dense",
         is_bound=any(block.is_bound for block in ordered)
         and (
-            median_high(worst) != median_high(kappas)
+            median_low(worst) != median_low(kappas)
             or median_low(least) != median_low(smallest or [0.0])
         ),
         context=max((b.context for b in ordered if b.context is not None), default=None),

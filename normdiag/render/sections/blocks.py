@@ -117,7 +117,11 @@ def _describe_tokens(block: BlockJacobian) -> str:
     positions = ", ".join(str(each.token.position) for each in block.tokens)
     if len(block.tokens) == 1:
         return f"at token {positions} of sequence {token.sequence}"
-    which = "" if len(block.tokens) % 2 else " (of two in the middle the worse one)"
+    which = (
+        ""
+        if len(block.tokens) % 2
+        else " (of two in the middle the worse one, of kappa the better)"
+    )
     return (
         f"medians{which}, column by column, over {len(block.tokens)} tokens "
         f"(positions {positions} of sequence {token.sequence}{_describe_context(block)})"
