@@ -55,7 +55,7 @@ class SkippedRule:
 
 @record
 class NearestLimit:
-    """A quantity that no rule reports and that is close to the threshold of one."""
+    """A quantity that no rule reports, and the threshold of one that it would be reported at."""
 
     code: str
     name: str
@@ -63,7 +63,7 @@ class NearestLimit:
     quantity: str
     """What the threshold is compared with, as its unit says it."""
     value: float
-    """That of the site which would be reported first, to three digits."""
+    """That of the site which would be reported first, to twelve digits."""
     limit: float
     nearness: float
     """value / limit, or limit / value where values below the limit are reported: 1 at it."""

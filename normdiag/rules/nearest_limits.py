@@ -1,24 +1,39 @@
-"""Which thresholds of silent rules are nearest to being passed, found by moving them.
-
-A rule reports a site up to some setting of its threshold and says nothing beyond. That setting is
-the value of the site that is nearest to being reported, whatever quantity the rule compares.
-"""
+"""Which thresholds of silent rules are nearest to being passed, found by moving them."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.findings import NearestLimit
 from normdiag.rules.rule import Rule
+from normdiag.rules.threshold_borders import bisect_floats
 from normdiag.rules.thresholds import Limits, Threshold
 
 RANGE = 100.0
-"""Thresholds are moved by up to this factor: what is further away is not near."""
-_STEPS = 15
-"""Halvings of that range on a logarithmic scale: the value is right to 0.02 %."""
+"""Thresholds are moved by up to this factor: what is further away is not named."""
+_STEPS = 8
+"""Halvings of that range on a logarithmic scale, to 2 %: enough to rank."""
 _MOST = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Bracket:
+    """Settings of one threshold between which its rule begins to report."""
+
+    rule: Rule
+    threshold: Threshold
+    limit: float
+    reports: Callable[[float], bool]
+    reporting: float
+    silent: float
+
+    def rate_nearness(self, value: float) -> float:
+        """1 at the limit, less for values further away."""
+        is_inverse = self.threshold.is_lower and self.limit > 0
+        return self.limit / value if is_inverse else value / self.limit
 
 
 def find_nearest_limits(
@@ -28,41 +43,38 @@ def find_nearest_limits(
 
     `silent`: rules that ran without a finding; `limits`: their thresholds in this run, by code.
     """
-    found = [near for rule in silent for near in _list_limits(rule, evidence, limits[rule.code])]
-    return tuple(sorted(found, key=lambda near: -near.nearness)[:_MOST])
+    found = [each for rule in silent for each in _find_brackets(rule, evidence, limits[rule.code])]
+    found.sort(key=lambda each: -each.rate_nearness(each.reporting))
+    return tuple(map(_find_limit, found[:_MOST]))
 
 
-def _list_limits(rule: Rule, evidence: Evidence, limits: Limits) -> Iterator[NearestLimit]:
+def _find_limit(bracket: _Bracket) -> NearestLimit:
+    border = bisect_floats(bracket.reports, bracket.reporting, bracket.silent)
+    value = float(f"{border:.12g}")  # the border lies between two floats, one of them the value
+    return NearestLimit(
+        code=bracket.rule.code,
+        name=bracket.rule.name,
+        quantity=bracket.threshold.unit,
+        value=value,
+        limit=bracket.limit,
+        nearness=bracket.rate_nearness(value),
+    )
+
+
+def _find_brackets(rule: Rule, evidence: Evidence, limits: Limits) -> Iterator[_Bracket]:
     for threshold in rule.thresholds:
         limit = limits[threshold.name]
-        value = _find_value(rule, threshold, evidence, limits)
-        if value is not None and value and limit:
-            nearness = limit / value if threshold.is_lower and limit > 0 else value / limit
-            yield NearestLimit(
-                code=rule.code,
-                name=rule.name,
-                quantity=threshold.unit,
-                value=value,
-                limit=limit,
-                nearness=nearness,
-            )
 
+        def reports(setting: float, name: str = threshold.name) -> bool:
+            return any(True for _ in rule.check(evidence, {**limits, name: setting}))
 
-def _find_value(
-    rule: Rule, threshold: Threshold, evidence: Evidence, limits: Limits
-) -> float | None:
-    """The setting from which the rule reports something; None where it does not within RANGE."""
-
-    def reports(setting: float) -> bool:
-        return any(True for _ in rule.check(evidence, {**limits, threshold.name: setting}))
-
-    silent, near = limits[threshold.name], _move_limit(threshold, limits[threshold.name])
-    if near == silent or not reports(near):
-        return None
-    for _ in range(_STEPS):
-        middle = math.copysign(math.sqrt(silent * near), silent)
-        silent, near = (silent, middle) if reports(middle) else (middle, near)
-    return near
+        silent, near = limit, _move_limit(threshold, limit)
+        if near in (silent, 0.0) or not reports(near):
+            continue
+        for _ in range(_STEPS):
+            middle = math.copysign(math.sqrt(silent * near), silent)
+            silent, near = (silent, middle) if reports(middle) else (middle, near)
+        yield _Bracket(rule, threshold, limit, reports, near, silent)
 
 
 def _move_limit(threshold: Threshold, limit: float) -> float:

@@ -9,15 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from docs.generators.survey.quantities import (
-    bisect_floats,
-    find_quantities,
-    find_quantity,
-)
+from docs.generators.survey.quantities import find_quantities, find_quantity
 from normdiag.pipeline import Options, inspect
 from normdiag.report.report import Report
 from normdiag.rules.registry import RULES
 from normdiag.rules.rule import Rule
+from normdiag.rules.threshold_borders import bisect_floats
 from normdiag.rules.thresholds import Threshold
 from tests.docs.survey_trends import READINGS
 from tests.rules.sample_reports import ROOT, inspect_target, target

@@ -42,8 +42,8 @@ def test_a_value_above_a_lower_limit_is_named_with_it() -> None:
 
 
 def test_what_is_further_away_than_the_range_is_not_near() -> None:
-    assert nearest_of(with_ratio(10 / RANGE - 0.01), "ND403", update_ratio=10) is None
-    assert nearest_of(with_ratio(1.1), "ND403") is not None
+    assert nearest_of(with_ratio(1e-4 * RANGE * 1.1), "ND402") is None
+    assert nearest_of(with_ratio(1e-4 * RANGE * 0.9), "ND402") is not None
 
 
 def test_a_rule_that_reports_is_not_near() -> None:

@@ -1,22 +1,14 @@
-"""What each threshold is compared with in one model, found by moving the threshold.
-
-A rule reports a site up to some setting of its threshold and says nothing beyond. That setting is
-the value of the site that is nearest to being reported. It is found by bisection, so the survey
-cannot read a report otherwise than the rule does.
-"""
+"""What each threshold is compared with in one model, found by moving the threshold."""
 
 from __future__ import annotations
 
-import math
-import struct
-import sys
-from collections.abc import Callable
 from itertools import product
 
 from normdiag.evidence.evidence import Evidence
 from normdiag.rules.registry import RULES
 from normdiag.rules.requirements import missing_reason
 from normdiag.rules.rule import Rule
+from normdiag.rules.threshold_borders import bisect_floats, list_range_ends
 from normdiag.rules.thresholds import Limits, Threshold
 
 COUNTS = frozenset({"ND703.share_of_adds"})
@@ -47,21 +39,11 @@ def find_quantity(rule: Rule, threshold: Threshold, evidence: Evidence) -> float
     settings = [{each.name: each.default for each in rule.thresholds}]
     if key not in COUNTS:
         names = [each.name for each in rule.thresholds]
-        ends = map(_range_ends, rule.thresholds)
+        ends = map(list_range_ends, rule.thresholds)
         settings += [dict(zip(names, of, strict=True)) for of in product(*ends)]
     found = (_find_border(rule, threshold, evidence, limits) for limits in settings)
     values = [value for value in found if value is not None]
     return (min if threshold.is_lower else max)(values, default=None)
-
-
-def _range_ends(threshold: Threshold) -> tuple[float, float]:
-    """The settings at which most and least is reported.
-
-    The second is one step outside of the valid range: some rules report a value at the threshold.
-    """
-    if threshold.is_lower:
-        return min(threshold.high, sys.float_info.max), math.nextafter(threshold.low, -math.inf)
-    return threshold.low, math.nextafter(threshold.high, math.inf)
 
 
 def _find_border(
@@ -71,28 +53,8 @@ def _find_border(
         findings = rule.check(evidence, {**limits, threshold.name: setting})
         return [(each.severity, each.confidence, each.ids) for each in findings]
 
-    most, least = _range_ends(threshold)
+    most, least = list_range_ends(threshold)
     outcomes = list_outcomes(least)
     if list_outcomes(most) == outcomes:
         return None
     return bisect_floats(lambda setting: list_outcomes(setting) != outcomes, most, least)
-
-
-def bisect_floats(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return where `holds` ends between `inside`, where it does, and `outside`, to one float."""
-    one, other = _count_floats(inside), _count_floats(outside)
-    while abs(one - other) > 1:
-        middle = (one + other) // 2
-        one, other = (middle, other) if holds(_float_at(middle)) else (one, middle)
-    return (_float_at(one) + _float_at(other)) / 2 + 0.0
-
-
-def _count_floats(value: float) -> int:
-    """The number of floats from 0 to `value`, with its sign."""
-    (bits,) = struct.unpack("<q", struct.pack("<d", abs(value)))
-    return int(math.copysign(1, value)) * int(bits)
-
-
-def _float_at(count: int) -> float:
-    (value,) = struct.unpack("<d", struct.pack("<q", abs(count)))
-    return math.copysign(float(value), count)

@@ -74,7 +74,7 @@ class ClipDominated(Rule):
     thresholds = (
         Threshold(
             name="reduction",
-            unit="factor",
+            unit="factor on all other gradients",
             default=10,
             meaning="a larger reduction of all other gradients is reported",
             source="a tenth of the intended step. With nine tenths of the squared norm in "

@@ -164,7 +164,7 @@ class ExplodingGradient(Rule):
             confidence="medium" if trend.rate_error is None else "high",
             measured=(1 / trend.rate, limits["rate"]),
             advice="expected behind norms, whose gradient goes as 1/||x||"
-            if is_explained
+            if is_explained and growth > 1
             else "normalise the branch input, or initialise the last weights of each branch "
             "smaller by 1/sqrt(2L); look for a missing branch scale",
         )
