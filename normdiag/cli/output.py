@@ -31,9 +31,13 @@ FILE_WIDTH = 80
 
 
 def require_writable(output: Output) -> None:
-    """Refuse an output file that cannot be written, before a model is loaded."""
-    if output.color and output.no_color:
-        raise UsageError("--color and --no-color contradict each other", "give one of them")
+    """Refuse an output file that cannot be written, and options that contradict each other."""
+    for one, other in (("color", "no_color"), ("quiet", "verbose")):
+        if getattr(output, one) and getattr(output, other):
+            raise UsageError(
+                f"--{one} and --{other.replace('_', '-')} contradict each other",
+                "give one of them",
+            )
     for path in _output_files(output):
         if path.is_dir():
             raise UsageError(f"cannot write {str(path)!r}: it is a directory", "give a file name")
@@ -71,8 +75,7 @@ def deliver_report(report: Report, output: Output, sites: Iterable[str] = ()) ->
     page = FORMATS["inspect"]["html"]
     _write_page(output, lambda console: page(report, console, options))
     _write_report(output, lambda console: renderer(report, console, options))
-    shown = output.format == "text" and output.output is None
-    _write_summary("" if shown else format_headline(report) or _count_findings(report), output)
+    _write_summary(format_headline(report) or _count_findings(report), output)
 
 
 def deliver_series(series: Series, output: Output) -> None:
@@ -149,8 +152,10 @@ def _write_file(path: Path, render: Callable[[Console], None]) -> None:
 
 
 def _write_summary(what: str, output: Output) -> None:
+    """Say on stderr what was found, unless its text is on stdout, and which files were written."""
+    is_shown = output.format == "text" and output.output is None
     files = (f"{escape_text(str(path))} written" for path in _output_files(output))
-    parts = [*filter(None, [what]), *files]
+    parts = [*files] if is_shown else [what, *files]
     if parts and not output.quiet:
         write_message("; ".join(parts))
 
