@@ -37,7 +37,7 @@ NormRole = Literal[
 ScaleKind = Literal["none", "constant", "learned"]
 StreamReader = Literal["norm", "head", "stack", "residual-add", "caller"]
 """The reader of a stream's last value: a norm, a weight contraction outside every stack, another
-stack, or the caller."""
+stack, an add that belongs to no stack, or the caller."""
 
 
 @record

@@ -58,6 +58,11 @@ class NumberFormat:
         return math.ldexp(1.0, -self.fraction_bits)
 
     @property
+    def is_coarse(self) -> bool:
+        """Whether it is float16 or coarser."""
+        return self.fraction_bits <= 10
+
+    @property
     def unit_roundoff(self) -> float:
         """The largest relative error of rounding to nearest, epsilon / 2."""
         return self.epsilon / 2

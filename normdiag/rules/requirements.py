@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+from normdiag.evidence.blocks import RESOLVED_ULPS
 from normdiag.evidence.evidence import Evidence
 from normdiag.evidence.number_formats import NUMBER_FORMATS
 from normdiag.number_text import format_number
@@ -39,10 +40,6 @@ NO_CHECKPOINT = {
     "structure-only": "no checkpoint was read (--structure-only)",
 }
 
-_MOST_COARSE_BITS = 10
-"""Fraction bits of float16 and coarser formats."""
-_RESOLVED_STEPS = 8
-"""Steps of its format, relative to the largest singular value, below which rounding hides one."""
 _NEAR_NORMS_ALONE = "only near-norms were found (ND108)"
 
 
@@ -154,9 +151,9 @@ def _missing_blocks(evidence: Evidence) -> str | None:
 def _coarse_format_reason(evidence: Evidence) -> str | None:
     """Why Jacobians that were taken in the model's format cannot show a lost direction."""
     number_format = NUMBER_FORMATS.get(evidence.subject.dtype or "")
-    if number_format is None or number_format.fraction_bits > _MOST_COARSE_BITS:
+    if number_format is None or not number_format.is_coarse:
         return None
-    resolved = format_number(1 / (_RESOLVED_STEPS * number_format.epsilon))
+    resolved = format_number(1 / (RESOLVED_ULPS * number_format.epsilon))
     return (
         f"block Jacobians in {number_format.name} resolve condition numbers up to about "
         f"{resolved} only (load it with --dtype float32)"

@@ -12,9 +12,6 @@ from normdiag.number_text import format_number
 from normdiag.rules.rule import Rule
 from normdiag.rules.thresholds import Limits
 
-_MOST_FRACTION_BITS = 10
-"""In float16 and coarser formats an update of a gain of 1 is easily lost."""
-
 
 class UnitGain(Rule):
     """Every gain of a half-precision model is exactly 1: untrained, or updates were rounded away.
@@ -65,7 +62,7 @@ class UnitGain(Rule):
     def check(self, evidence: Evidence, limits: Limits) -> Iterator[Finding]:
         """One finding for the model."""
         number_format = NUMBER_FORMATS.get(evidence.subject.dtype or "")
-        if number_format is None or number_format.fraction_bits > _MOST_FRACTION_BITS:
+        if number_format is None or not number_format.is_coarse:
             return
         norms = [norm for norm in evidence.architecture.norms if norm.gain is not None]
         if have_unit_gains(norms):
