@@ -19,27 +19,30 @@ def check_rules(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Findings",
-    "^{id_severity}: {id_code} {id_name}[[ {value}]][[ (threshold {threshold})]][[; {list_site}"
-    "[[ and {more} more]]]]$$",
+    "^{id_severity}: {id_code} {id_name} {value} (threshold {threshold}); {list_site}[[ and {more} "
+    "more]]$$",
 )
 def check_brief_finding(sentence: Sentence, report: Json) -> None:
-    sites = [sentence["list_site"]] if sentence.holds("list_site") else []
-    sites = ["" if site == "the model" else site for site in sites]
-    value = sentence["value"] if sentence.holds("value") else None
+    site = "" if sentence["list_site"] == "the model" else sentence["list_site"]
     finding = next(
         each
         for each in report["findings"]
         if (each["severity"], each["code"], each["name"])
         == (sentence["id_severity"], sentence["id_code"], sentence["id_name"])
-        and each["ids"][:1] == sites
-        and (each["value"] is None if value is None else agrees_with(value, each["value"]))
+        and each["ids"][:1] == [site]
+        and agrees_with(sentence["value"], each["value"])
     )
-    assert sentence.holds("threshold") == bool(finding["threshold"])
-    if sentence.holds("threshold"):
-        sentence.must_agree(threshold=finding["threshold"])
+    sentence.must_agree(threshold=finding["threshold"])
     assert sentence.holds("more") == (len(finding["ids"]) > 1)
     if sentence.holds("more"):
         sentence.must_agree(more=len(finding["ids"]) - 1)
+
+
+@claim(r"Findings", "^{id_severity}: {id_code} {id_name}; {list_message}$$")
+def check_brief_message(sentence: Sentence, report: Json) -> None:
+    kind = (sentence["id_severity"], sentence["id_code"], sentence["id_name"])
+    found = [f for f in report["findings"] if (f["severity"], f["code"], f["name"]) == kind]
+    assert sentence["list_message"] in [f["message"] for f in found]
 
 
 @claim(r"Findings", "more: {list_counts}: see --full")
@@ -77,7 +80,9 @@ def check_brief_stack(sentence: Sentence, report: Json) -> None:
         report["measurements"]["stream"][add]["out_norm"]["median"] for add in adds_of(report, id)
     ]
     marks = sentence["id_marks"]
-    assert len(marks) <= min(12, stack["layers"]) and (sizes[-1] < max(sizes) or marks[-1] == "█")
+    assert len(marks) <= min(12, stack["layers"] + 1)
+    assert sizes[-1] < max(sizes) or marks[-1] == "█"
+    assert marks[0] == marks[-1] or (marks[0] < marks[-1]) == (sizes[0] < sizes[-1])
     if sentence.holds("fresh"):
         sentence.must_agree(fresh=growth["init_total"])
     assert sentence.holds("leaps") == bool(growth["leaps"])
@@ -126,7 +131,8 @@ def check_brief_norms(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Conditioning and coverage",
-    "^variance: smallest {m2} in {id_norm}; epsilon's share up to {share}[[ in {id_other}]]$$",
+    "^variance: smallest {m2} in {id_norm}; epsilon's share [[up to {share}]][[below {bound}]]"
+    "[[ in {id_other}]]$$",
 )
 def check_brief_variances(sentence: Sentence, report: Json) -> None:
     norms = report["measurements"]["norms"]
@@ -134,8 +140,9 @@ def check_brief_variances(sentence: Sentence, report: Json) -> None:
     largest = max((each["eps_share"]["max"] for each in norms.values()), key=nan_as_largest)
     assert agrees_with(sentence["m2"], norms[sentence["id_norm"]]["input_var"]["min"])
     other = sentence["id_other"] if sentence.holds("id_other") else sentence["id_norm"]
-    assert agrees_with(sentence["share"], norms[other]["eps_share"]["max"])
-    sentence.must_agree(m2=smallest, share=largest)
+    share = sentence["share"] if sentence.holds("share") else f"<{sentence['bound']}"
+    assert agrees_with(share, largest) and agrees_with(share, norms[other]["eps_share"]["max"])
+    sentence.must_agree(m2=smallest)
 
 
 @claim(
@@ -154,9 +161,9 @@ def check_nearest(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Conditioning and coverage",
-    "^checked: [[{adds} addition[[s]]]][[ and ]][[{norms} norm[[s]]]][[ not explained; ]]"
-    "[[reconstruction error {closure}]][[; ]][[replay error {replay}]][[; {made} measurement[[s]] "
-    "not made]]",
+    "^checked: [[{adds} addition[[s]]]][[ and ]][[{norms} norm[[s]]]][[ not explained]][[; ]]"
+    "[[{made} measurement[[s]] not made]][[; ]][[reconstruction error {closure}]][[; ]]"
+    "[[replay error {replay}]]",
 )
 def check_brief_coverage(sentence: Sentence, report: Json) -> None:
     coverage, measured = report["coverage"], report["measurements"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from normdiag.number_text import format_count, format_number, format_percent, format_setting
+from normdiag.evidence.architecture import find_layer_stack
+from normdiag.number_text import format_count, format_number, format_percent, format_value
 from normdiag.render.elements import Element, Fact, FactList, Heading
 from normdiag.render.escape import shorten_text
 from normdiag.render.sections.norms import find_largest_kappa
@@ -45,7 +46,7 @@ def _describe_blocks(report: Report) -> Iterator[str]:
     least = "at least " if layers[worst].is_bound else ""
     yield (
         f"median kappa up to {least}{format_number(layers[worst].kappa)} in layer "
-        f"{layers[worst].layer} of {name_stack(worst.rpartition('/')[0])}"
+        f"{layers[worst].layer} of {name_stack(find_layer_stack(worst) or '')}"
     )
     yield f"{format_number(middle)} in the median layer"
 
@@ -74,8 +75,9 @@ def _describe_variances(report: Report) -> Iterator[str]:
     smallest = max(norms, key=lambda id: nan_as_largest(-norms[id].input_var.min))
     largest = max(norms, key=lambda id: nan_as_largest(norms[id].eps_share.max))
     share = format_percent(norms[largest].eps_share.max)
+    reach = f"below {share[1:]}" if share.startswith("<") else f"up to {share}"
     yield f"smallest {format_number(norms[smallest].input_var.min)} in {shorten_text(smallest)}"
-    yield f"epsilon's share up to {share}" + (
+    yield f"epsilon's share {reach}" + (
         "" if largest == smallest else f" in {shorten_text(largest)}"
     )
 
@@ -84,8 +86,8 @@ def _describe_nearest(report: Report) -> Iterator[str]:
     """What is closest to its threshold among the rules that passed."""
     for near in report.rules.nearest:
         yield (
-            f"{shorten_text(near.quantity)} {format_number(near.value)} of "
-            f"{format_setting(near.limit)} ({shorten_text(near.code)})"
+            f"{shorten_text(near.quantity)} {format_value(near.value)} of "
+            f"{format_value(near.limit)} ({shorten_text(near.code)})"
         )
 
 
@@ -101,12 +103,12 @@ def _describe_coverage(report: Report) -> Iterator[str]:
     replays = [each.max_rel_error for each in report.measurements.replay.values()]
     if unexplained:
         yield f"{' and '.join(unexplained)} not explained"
+    if coverage.skipped:
+        yield f"{format_count(len(coverage.skipped), 'measurement')} not made"
     if closures:
         yield f"reconstruction error {format_number(_find_largest(closures))}"
     if replays:
         yield f"replay error {format_number(_find_largest(replays))}"
-    if coverage.skipped:
-        yield f"{format_count(len(coverage.skipped), 'measurement')} not made"
     if not unexplained and (closures or replays):
         yield "every norm and add explained"
 

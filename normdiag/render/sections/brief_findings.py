@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from normdiag.findings import SEVERITIES, Finding
 from normdiag.number_text import format_count, format_value
 from normdiag.render.elements import Element, Fact, FactList, Heading
-from normdiag.render.escape import shorten_text
+from normdiag.render.escape import shorten_message, shorten_text
 from normdiag.render.severity import count_by_severity
 from normdiag.report.report import Report
 
@@ -38,13 +38,14 @@ def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
 
 
 def _describe_finding(finding: Finding) -> Iterator[str]:
-    """Yield name, value and threshold; then the worst site."""
+    """Yield name, value and threshold, then the worst site; or the message of one without these."""
     text = f"{shorten_text(finding.code)} {shorten_text(finding.name)}"
-    if finding.value is not None:
-        text += f" {format_value(finding.value)}"
-        if finding.threshold:  # a threshold of 0 only says that there is something to count
-            text += f" (threshold {format_value(finding.threshold)})"
-    yield text
-    if finding.ids:
+    # a threshold of 0 only says that there is something to count
+    if finding.value is None or not finding.threshold or not finding.ids:
+        yield text
+        yield shorten_message(finding.message)
+    else:
+        value, threshold = format_value(finding.value), format_value(finding.threshold)
+        yield f"{text} {value} (threshold {threshold})"
         others = f" and {len(finding.ids) - 1:,} more" if len(finding.ids) > 1 else ""
         yield f"{shorten_text(finding.ids[0]) or 'the model'}{others}"

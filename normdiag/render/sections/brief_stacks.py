@@ -17,7 +17,7 @@ from normdiag.report.report import Report
 
 _SHOWN = 3
 _MARKS = 12
-"""Of a sparkline: a longer stack is drawn at as many layers, evenly spaced, with both ends."""
+"""Of a sparkline: a longer stack is drawn at as many places, evenly spaced, with both ends."""
 
 
 def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
@@ -60,12 +60,16 @@ def _describe_stack(report: Report, stack: Stack) -> Iterator[str]:
 
 
 def _draw_norms(report: Report, stack: Stack) -> str:
-    sizes = {
-        add.layer: report.measurements.stream[add.id].out_norm.median
-        for add in report.architecture.adds_of_stack(stack.id)
+    """Draw ||y|| after the first add and after every layer."""
+    adds = report.architecture.adds_of_stack(stack.id)
+    sizes = [
+        (add.layer, report.measurements.stream[add.id].out_norm.median)
+        for add in adds
         if add.id in report.measurements.stream
-    }
-    values = list(sizes.values())
+    ]
+    values = list(dict(sizes).values())
+    if len(sizes) > len(values):  # the growth begins at the first add
+        values.insert(0, sizes[0][1])
     if len(values) > _MARKS:
         values = [values[round(k * (len(values) - 1) / (_MARKS - 1))] for k in range(_MARKS)]
     return draw_sparkline(Axis.fit_values(values), values)

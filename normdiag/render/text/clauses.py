@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from normdiag.render.elements import Element, Fact, FactList, Heading
+from normdiag.render.elements import Element, Fact, FactList
 from normdiag.render.escape import escape_in_full, escape_text
 from normdiag.render.text.layout import GAP, INDENT, SEVERITY_STYLES, STYLES
+
+_LONGEST_LABEL = 32
 
 
 def make_clauses(facts: Sequence[Fact], width: int) -> RenderableType:
@@ -19,11 +22,12 @@ def make_clauses(facts: Sequence[Fact], width: int) -> RenderableType:
     longest = _measure_labels(facts)
     lines = []
     for fact in facts:
-        label = escape_text(fact.label)
+        label = _cut_label(fact.label)
         colour = SEVERITY_STYLES[fact.severity] if fact.severity else STYLES["quiet"]
         for line in _fit_fact(fact, width - longest):
-            words = ((label.ljust(longest - INDENT), colour), (line, STYLES[fact.style]))
-            text = Text.assemble(*words, no_wrap=True, overflow="ellipsis")
+            shown = _cut_line(line, width - longest)
+            words = ((label.ljust(longest - INDENT), colour), (shown, STYLES[fact.style]))
+            text = Text.assemble(*words, no_wrap=True)
             lines.append(Padding(text, (0, 0, 0, INDENT), expand=False))
             label = ""
     return Group(*lines)
@@ -47,9 +51,17 @@ def fit_clauses(clauses: Sequence[str], width: int, most_lines: int = 1) -> list
     return lines
 
 
-def share_lines(elements: Sequence[Element], width: int, most_lines: int) -> list[Element]:
-    """Leave a second line to the first facts that need one, as long as the page has room."""
-    spare = most_lines - sum(map(_count_lines, elements))
+def share_lines(
+    elements: Sequence[Element], width: int, most_lines: int, count_lines: Callable[[Element], int]
+) -> list[Element]:
+    """Leave a second line to the first facts that need one, as long as the page has room.
+
+    `count_lines`: of an element without clauses, as it is drawn.
+    """
+    spare = most_lines - sum(
+        len(each.facts) if isinstance(each, FactList) and each.has_clauses else count_lines(each)
+        for each in elements
+    )
     shared: list[Element] = []
     for element in elements:
         if isinstance(element, FactList) and element.has_clauses:
@@ -70,14 +82,18 @@ def _fit_fact(fact: Fact, width: int) -> list[str]:
 
 def _measure_labels(facts: Sequence[Fact]) -> int:
     """The columns in front of the clauses."""
-    return max((len(escape_text(fact.label)) for fact in facts), default=0) + GAP + INDENT
+    return max((len(_cut_label(fact.label)) for fact in facts), default=0) + GAP + INDENT
 
 
-def _count_lines(element: Element) -> int:
-    """Headings of sections have an empty line in front of them."""
-    match element:
-        case FactList():
-            return len(element.facts)
-        case Heading(level=2):
-            return 2
-    return 1
+def _cut_label(label: str) -> str:
+    """The label, without its beginning where it is long: names differ at their ends."""
+    label = escape_text(label)
+    return label if len(label) <= _LONGEST_LABEL else f"…{label[1 - _LONGEST_LABEL :]}"
+
+
+def _cut_line(line: str, width: int) -> str:
+    """The line, without its end where that has no room; what parts it from the next one stays."""
+    end = ";" if line.endswith(";") else ""
+    while cell_len(line) > width > 2:
+        line = f"{line.removesuffix(end).removesuffix('…')[:-1]}…{end}"
+    return line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
@@ -37,12 +38,18 @@ def draw_page(page: Page, console: Console) -> None:
     """Write the elements in order, then in brief each of several targets that has more to say."""
     elements = page.elements
     if page.most_lines is not None:
-        elements = tuple(share_lines(elements, console.width, page.most_lines))
+        count = partial(_count_lines, console)
+        elements = tuple(share_lines(elements, console.width, page.most_lines, count))
     parts = [*_draw_elements(elements, console.width)]
     for entry in (each for each in page.entries if not each.is_settled):
         heading = Heading(title=entry.title, detail=entry.outcome)
         parts.extend(_draw_elements((heading, *entry.brief), console.width))
     console.print(PlainOutput(Group(*parts)))
+
+
+def _count_lines(console: Console, element: Element) -> int:
+    drawn = Group(*_draw_element(element, None, console.width))
+    return len(console.render_lines(drawn, pad=False))
 
 
 def _draw_elements(elements: tuple[Element, ...], width: int) -> Iterator[RenderableType]:
