@@ -105,3 +105,9 @@ def test_a_passed_check_is_one_line():
 )
 def test_clauses_are_written_whole_or_not(width, most, lines):
     assert fit_clauses(["one", "two"], width, most) == lines
+
+
+def test_a_line_that_another_one_follows_has_room_for_its_semicolon():
+    """Eight columns hold "one; two" and not its semicolon: "two" stands on the next line then."""
+    assert fit_clauses(["one", "two", "three"], 8, 2) == ["one;", "two"]
+    assert fit_clauses(["one", "two", "three"], 9, 2) == ["one; two;", "three"]

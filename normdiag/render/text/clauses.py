@@ -40,8 +40,9 @@ def fit_clauses(clauses: Sequence[str], width: int, most_lines: int = 1) -> list
     ['kappa 12.0; at layer 7']
     """
     lines = list(clauses[:1])
-    for clause in clauses[1:]:
-        if len(f"{lines[-1]}; {clause}") <= width:
+    for number, clause in enumerate(clauses[1:], 1):
+        room = width if number == len(clauses) - 1 else width - 1  # for the ";" before a next line
+        if len(f"{lines[-1]}; {clause}") <= room:
             lines[-1] += f"; {clause}"
         elif len(lines) < most_lines:
             lines[-1] += ";"
