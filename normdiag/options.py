@@ -7,8 +7,7 @@ field here and the code that uses it.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
@@ -16,40 +15,13 @@ from typing import Annotated, Any, ClassVar
 from normdiag.errors import UsageError
 from normdiag.measures import DEFAULT_MEASURES, GROUPS, NONE, parse_measures
 from normdiag.option_group import Option, OptionGroup
-
-DTYPES = ("float64", "float32", "float16", "bfloat16")
-_DTYPE_ALIASES = {
-    "fp64": "float64",
-    "fp32": "float32",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "double": "float64",
-    "float": "float32",
-    "half": "float16",
-}
-
-
-def parse_dtype_name(name: str) -> str | None:
-    """Return torch's name of the dtype `name`, such as "bf16" or "torch.half"; None for "auto"."""
-    name = name.removeprefix("torch.").lower()
-    return None if name == "auto" else _DTYPE_ALIASES.get(name, name)
-
-
-def parse_ids(sequences: Iterable[str]) -> tuple[tuple[int, ...], ...]:
-    """Parse sequences of token ids, such as "1,2,3" or "[1 2 3]".
-
-    Raises UsageError for an empty sequence and for anything but whole numbers from 0 on.
-    """
-    parsed = []
-    for sequence in sequences:
-        words = [word for word in re.split(r"[\s,]+", sequence.strip(" [],")) if word]
-        if not words or not all(word.isascii() and word.isdecimal() for word in words):
-            raise UsageError(
-                f"{sequence!r} is not a list of token ids",
-                'give comma-separated whole numbers from 0 on: --ids "1,2,3"',
-            )
-        parsed.append(tuple(int(word) for word in words))
-    return tuple(parsed)
+from normdiag.option_values import (
+    DEVICE_MAPS,
+    DTYPES,
+    parse_dtype_name,
+    parse_ids,
+    parse_memory_limits,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,6 +57,33 @@ class LoadingOptions(SeedOptions):
             second_target_help="Device for B.",
         ),
     ] = "cpu"
+    device_map: Annotated[
+        str | None,
+        Option(
+            choices=DEVICE_MAPS,
+            help="Spread the weights over devices, or keep them in main memory or on disk until "
+            "they are needed (needs accelerate).",
+            second_target_help="The same for B.",
+        ),
+    ] = None
+    max_memory: Annotated[
+        Mapping[int | str, Any] | None,
+        Option(
+            metavar="LIMITS",
+            value_type=str,
+            parse=parse_memory_limits,
+            help="What the device map may use: 0=20GiB,cpu=30GiB.",
+        ),
+    ] = None
+    offload_folder: Annotated[
+        str | Path | None,
+        Option(
+            metavar="DIR",
+            value_type=Path,
+            help="Where weights are written that cannot be read from the checkpoint as they are. "
+            "Default: a temporary one.",
+        ),
+    ] = None
     dtype: Annotated[
         str | None,
         Option(
@@ -127,6 +126,8 @@ class LoadingOptions(SeedOptions):
     def __post_init__(self) -> None:
         if self.dtype is not None:  # Python callers may use short names
             object.__setattr__(self, "dtype", parse_dtype_name(self.dtype))
+        if self.max_memory is not None:
+            object.__setattr__(self, "max_memory", parse_memory_limits(self.max_memory))
         super().__post_init__()
 
 

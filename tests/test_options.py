@@ -44,6 +44,7 @@ def test_every_declaration_has_help():
 def test_options_of_the_second_target_are_those_that_say_so():
     assert [parameter_name(declared) for declared in SECOND_TARGET.options] == [
         "b_device",
+        "b_device_map",
         "b_dtype",
         "b_revision",
         "b_adapter",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,11 +48,40 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._scopes = scopes
         self._observer = observer
         self._operations: dict[Any, OperationSchema] = {}
-        root = scopes.current_frame
+        self._is_paused = False
+        self._weights: dict[str, Node] = {}
         for name, tensor in model.named_parameters():
-            self._identity.bind_tensor(tensor, self._create_leaf("parameter", tensor, root, name))
+            self._bind_leaf("parameter", name, tensor)
         for name, buffer in model.named_buffers():
-            self._identity.bind_tensor(buffer, self._create_leaf("buffer", buffer, root, name))
+            self._bind_leaf("buffer", name, buffer)
+
+    def _bind_leaf(self, op: str, name: str, tensor: torch.Tensor) -> None:
+        node = self._create_leaf(op, tensor, self._scopes.current_frame, name)
+        self._weights[name] = node
+        self._identity.bind_tensor(tensor, node)
+
+    @contextmanager
+    def pause_recording(self) -> Iterator[None]:
+        """Run operations that are no part of the model's computation, and record none."""
+        self._is_paused = True
+        try:
+            yield
+        finally:
+            self._is_paused = False
+
+    def rebind_weight(self, name: str, tensor: torch.Tensor) -> None:
+        """Let `tensor` be the parameter or buffer `name`: it was loaded for its module."""
+        node = self._weights.get(name)
+        if node is None:
+            self._bind_leaf("parameter", name, tensor)
+        else:
+            self._identity.bind_tensor(tensor, node)
+
+    def rebind_copy(self, original: torch.Tensor, copy: torch.Tensor) -> None:
+        """Let `copy`, of `original` on another device, be the same value."""
+        node = self._identity.find_node(original)
+        if node is not None:
+            self._identity.bind_tensor(copy, node)
 
     def bind_inputs(self, inputs: Iterable[tuple[str, torch.Tensor]]) -> None:
         """Mark the model's inputs: every value that derives from them is data."""
@@ -66,6 +96,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if self._is_paused:
+            return func(*args, **kwargs)
         operation = self._operations.get(func)
         if operation is None:
             operation = self._operations[func] = parse_schema(func)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
 
@@ -10,11 +11,13 @@ import torch
 
 _OWN = str(Path(__file__).parent.parent)
 _TORCH = str(Path(torch.__file__).parent)
-_HIDDEN = (_OWN, _TORCH)
+_PLACER = find_spec("accelerate")
+"""Its hooks run around the forward of a module whose weights are offloaded."""
+_HIDDEN = (_OWN, _TORCH, *((_PLACER and _PLACER.submodule_search_locations) or ()))
 
 
 def source_line() -> str | None:
-    """`file:line` of the innermost frame that belongs neither to torch nor to normdiag."""
+    """`file:line` of the innermost frame that belongs to none of torch, accelerate and normdiag."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename

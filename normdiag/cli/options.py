@@ -62,7 +62,7 @@ SECOND_TARGET = ExpandedOptions(
             default=None,
             option=replace(
                 declared.option,
-                flag=f"--b-{declared.name}",
+                flag=f"--b-{declared.flag.removeprefix('--')}",
                 help=declared.option.second_target_help,
             ),
         )

@@ -36,11 +36,16 @@ def resolve_device(name: str) -> torch.device:
 
 
 def prepare_model(
-    model: nn.Module, device: torch.device, dtype: torch.dtype | None = None
+    model: nn.Module, device: torch.device | None, dtype: torch.dtype | None = None
 ) -> nn.Module:
-    """Put the model in eval mode on `device`. Raises LoadError where memory does not suffice."""
+    """Put the model in eval mode on `device`; None leaves it where it is.
+
+    Raises LoadError where memory does not suffice.
+    """
     try:
         _set_eval_mode(model)
+        if device is None:
+            return model
         return model.to(device=device, dtype=dtype)
     except torch.OutOfMemoryError as error:
         size = sum(p.numel() * p.element_size() for p in model.parameters())

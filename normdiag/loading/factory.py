@@ -20,6 +20,7 @@ from normdiag.loading.describe_exception import describe_exception
 from normdiag.loading.gathered_shards import gather_shards
 from normdiag.loading.interface import CheckpointTensors, LoadedModel, LoadedTarget
 from normdiag.loading.module_state import iterate_module_state
+from normdiag.loading.offloaded_weights import list_offloaded
 from normdiag.loading.target_reference import TargetReference
 from normdiag.loading.torch_compile import unwrap_compiled
 from normdiag.loading.traced_module import describe_traced, is_exported_program
@@ -250,8 +251,9 @@ def _refuse_uninitialised(target: str, model: nn.Module) -> None:
 
 
 def _refuse_meta_parameters(target: str, model: nn.Module) -> None:
+    offloaded = list_offloaded(model)
     for name, parameter in model.named_parameters():
-        if parameter.is_meta:
+        if parameter.is_meta and name not in offloaded:
             raise LoadError(
                 f"{target} has parameters without values ({name} is on the meta device)",
                 "build it on another device, or read the architecture alone "

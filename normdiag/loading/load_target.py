@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from normdiag.errors import LoadError, UsageError
+from normdiag.loading.device_map import refuse_unplaceable
 from normdiag.loading.interface import LoadedTarget, Source
 from normdiag.loading.target_reference import TargetReference, parse_target
 from normdiag.options import LoadingOptions
@@ -42,10 +43,12 @@ def open_source(
         "random_init": options.random_init,
         "structure_only": options.structure_only,
         "weights_only": options.weights_only,
+        "device_map": options.device_map is not None,
     }
     chosen = [mode for mode, is_chosen in modes.items() if is_chosen]
     if len(chosen) > 1:
         raise UsageError(f"{' and '.join(chosen)} exclude each other", "choose one of them")
+    refuse_unplaceable(options, reference.kind, target)
     if options.adapter is None:
         return _open_reference(reference, options, progress)
     from normdiag.loading.adapter import AdaptedModel, open_adapter

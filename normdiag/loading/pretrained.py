@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Callable
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,12 @@ from normdiag.loading.device_and_dtype import (
     prepare_model,
     resolve_device,
     resolve_dtype,
+)
+from normdiag.loading.device_map import (
+    Placement,
+    describe_placement,
+    offload_to_main_memory,
+    plan_placement,
 )
 from normdiag.loading.interface import LoadedModel
 from normdiag.loading.loading_remedies import remedy_loading
@@ -33,6 +40,7 @@ from normdiag.loading.model_class import (
     refuse_checkpoint_code,
     select_sub_config,
 )
+from normdiag.loading.offloaded_weights import complete_tied_entries
 from normdiag.loading.pretrained_files import LoadedWeights, ModelChoice, PretrainedFiles
 from normdiag.loading.silence_libraries import silence_libraries
 from normdiag.loading.tokenizer import load_tokenizer
@@ -51,6 +59,8 @@ class BuiltModel:
     loading: Loading
     notes: tuple[str, ...]
     tensors: TensorReader
+    release: Callable[[], None] = lambda: None
+    """Removes what was written for the model."""
 
 
 def load_pretrained(
@@ -67,21 +77,31 @@ def load_pretrained(
         torch.manual_seed(options.seed)  # for parameters missing in the checkpoint
         choice = _choose_model(checkpoint, options)
         build = _build_from_config if is_from_config else _build_from_weights
-        with translate_foreign_errors(lambda error: _explain_error(error, checkpoint, choice)):
+        with translate_foreign_errors(
+            lambda error: _explain_error(error, checkpoint, choice, options)
+        ):
             built = build(checkpoint, options, choice)
         tokenizer, unusable = _find_tokenizer(checkpoint, options)
-        model = prepare_model(built.model, device)
+        model = prepare_model(built.model, None if options.device_map else device)
+        complete_tied_entries(model)
+        if options.device_map == "cpu":
+            model = offload_to_main_memory(model, device)
     return LoadedModel(
         model=model,
         config=model.config,
         tokenizer=tokenizer,
-        notes=tuple(note for note in (choice.note, *built.notes, unusable) if note),
+        notes=tuple(
+            note
+            for note in (choice.note, *built.notes, unusable, describe_placement(model))
+            if note
+        ),
         loading=built.loading,
         tensors=built.tensors,
         model_type=choice.config.model_type,
         class_name=type(model).__name__,
         mode=_loading_mode(options),
         config_fields=checkpoint.settings.fields if checkpoint.settings else None,
+        restore=built.release,
     )
 
 
@@ -143,23 +163,35 @@ def _build_from_config(
 def _build_from_weights(
     checkpoint: PretrainedFiles, options: LoadingOptions, choice: ModelChoice
 ) -> BuiltModel:
-    def load_again(files: PretrainedFiles, chosen: ModelChoice) -> LoadedWeights:
-        return _load_weights(files, options, chosen)
+    def build_empty() -> torch.nn.Module:
+        with META_DEVICE:
+            model: torch.nn.Module = choice.model_class(choice.config)
+            return model
 
-    loaded = remedy_loading(load_again(checkpoint, choice), load_again)
-    refuse_no_match(loaded.model, loaded.info)
-    loading, notes = summarise_loading(loaded.model, loaded.info)
-    loading = replace(loading, cut=loaded.cut, renamed=loaded.renamed)
-    settings = checkpoint.settings
-    if settings is not None and settings.quantisation_method is not None:
-        notes = (*notes, describe_quantisation(loaded.model, settings.quantisation_method))
-    return BuiltModel(loaded.model, loading, (*loaded.notes, *notes), loaded.files.tensors)
+    placement = plan_placement(options, resolve_device(options.device), build_empty)
+
+    def load_again(files: PretrainedFiles, chosen: ModelChoice) -> LoadedWeights:
+        return _load_weights(files, options, chosen, placement)
+
+    with ExitStack() as undo:
+        undo.callback(placement.release)
+        loaded = remedy_loading(load_again(checkpoint, choice), load_again)
+        refuse_no_match(loaded.model, loaded.info)
+        loading, notes = summarise_loading(loaded.model, loaded.info)
+        loading = replace(loading, cut=loaded.cut, renamed=loaded.renamed)
+        notes = (*loaded.notes, *notes)
+        settings = checkpoint.settings
+        if settings is not None and settings.quantisation_method is not None:
+            notes += (describe_quantisation(loaded.model, settings.quantisation_method),)
+        return BuiltModel(
+            loaded.model, loading, notes, loaded.files.tensors, release=undo.pop_all().close
+        )
 
 
 def _load_weights(
-    checkpoint: PretrainedFiles, options: LoadingOptions, choice: ModelChoice
+    checkpoint: PretrainedFiles, options: LoadingOptions, choice: ModelChoice, placement: Placement
 ) -> LoadedWeights:
-    extra: dict[str, Any] = {}
+    extra = dict(placement.arguments)
     if checkpoint.gguf_file is not None:
         extra["gguf_file"] = checkpoint.gguf_file
         if hasattr(
@@ -182,7 +214,7 @@ def _load_weights(
 
 
 def _explain_error(
-    error: BaseException, checkpoint: PretrainedFiles, choice: ModelChoice
+    error: BaseException, checkpoint: PretrainedFiles, choice: ModelChoice, options: LoadingOptions
 ) -> LoadError:
     """Turn an exception of transformers into a LoadError with a remedy."""
     settings, name = checkpoint.settings, choice.model_class.__name__
@@ -194,6 +226,13 @@ def _explain_error(
         )
     if isinstance(error, ImportError):
         return LoadError(f"{name} needs a package: {describe_exception(error)}", "install it")
+    if options.device_map is not None:
+        return LoadError(
+            f"{name} cannot be loaded with device_map {options.device_map!r}: "
+            f"{describe_exception(error)}",
+            "max_memory must name devices of this machine, with room for the largest layer; what "
+            "cannot be read as it is stored is written to offload_folder, which needs free space",
+        )
     what = checkpoint.gguf_file or "config.json and the weights"
     return LoadError(
         f"{name} cannot be built from {what}: {describe_exception(error, with_location=True)}",

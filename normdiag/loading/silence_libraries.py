@@ -91,6 +91,9 @@ def silence_libraries(progress: Progress) -> Iterator[None]:
 
     with silence_hub(), ExitStack() as stack:
         _silence_logger(stack, model_logging)
+        placing = logging.getLogger("accelerate")
+        stack.callback(placing.setLevel, placing.level)
+        placing.setLevel(logging.CRITICAL)
         _redirect_progress_bars(stack, model_logging, progress)
         yield
 

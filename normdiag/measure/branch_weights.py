@@ -9,6 +9,7 @@ from torch import nn
 
 from normdiag.evidence.branch_weights import BranchWeights
 from normdiag.graph import Node
+from normdiag.loading.offloaded_weights import WeightReader
 from normdiag.loading.plain_values import plain_values
 from normdiag.structure.algebraic_forms import norm_parameter_names
 from normdiag.structure.build_architecture import SiteMap
@@ -22,6 +23,7 @@ def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, Branch
     """By add id. Adds without weights of their own (a weightless mixing) are left out."""
     parameters = {n: p for n, p in model.named_parameters() if p.is_floating_point()}
     of_norms = norm_parameter_names(list(sites.norms))
+    reader = WeightReader(model)
     sums: dict[str, tuple[float, float]] = {}
     weights = {}
     for stack in sites.stacks.values():
@@ -31,7 +33,8 @@ def measure_branch_weights(model: nn.Module, sites: SiteMap) -> dict[str, Branch
             names = sorted(of_branch - of_norms - scales.get(add, set()))
             for name in names:
                 if name not in sums:
-                    sums[name] = _sum_elements(plain_values(name, parameters[name]))
+                    values = reader.read_values(name, parameters[name])
+                    sums[name] = _sum_elements(plain_values(name, values))
             if names:
                 weights[sites.adds[add]] = BranchWeights(
                     elements=sum(parameters[name].numel() for name in names),

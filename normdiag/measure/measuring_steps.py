@@ -13,6 +13,7 @@ from normdiag.evidence.invariances import Invariances
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.precision import Precision
 from normdiag.inputs.batch import Batch
+from normdiag.loading.offloaded_weights import has_offloaded_weights
 from normdiag.measure.blocks.blocks import DEPTHS, count_spans, measure_blocks
 from normdiag.measure.branch_weights import measure_branch_weights
 from normdiag.measure.depth.depth import relate_layers
@@ -29,6 +30,9 @@ from normdiag.measure.sites.site_statistics import SiteStatistics
 from normdiag.progress import Progress
 
 StepResult = tuple[Measurements, Sequence[SkippedMeasurement]]
+
+
+_OFFLOADED = "needs all weights in memory at once, and some are offloaded (see --device-map)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class MeasuringStep:
     extend: Callable[[MeasuredModel, Measurements], StepResult]
     count_units: Callable[[MeasuredModel], int | None] = lambda _: None
     """Of progress; None where that is not known."""
+    needs_all_weights: bool = False
+    """Whether all weights must be in memory at once, as for a backward pass."""
 
 
 def measure_further(
@@ -60,8 +66,11 @@ def measure_further(
 ) -> StepResult:
     """Return `measurements` with the steps of the fine measures `names`, and what failed."""
     skipped: list[SkippedMeasurement] = []
+    is_offloaded = has_offloaded_weights(measured.model)
     for step in STEPS:
-        if step.measure in names:
+        if step.measure in names and is_offloaded and step.needs_all_weights:
+            skipped.append(SkippedMeasurement(what=step.measure, why=_OFFLOADED))
+        elif step.measure in names:
             measured.progress.start_stage(step.label, step.count_units(measured))
             measurements, failed = step.extend(measured, measurements)
             skipped += failed
@@ -134,7 +143,7 @@ def _add_norm_speed(measured: MeasuredModel, measurements: Measurements) -> Step
 
 # The gradients come first: they need the most memory, and what others leave behind would add to it.
 STEPS = (
-    MeasuringStep("gradients", "computing gradients", _add_gradients),
+    MeasuringStep("gradients", "computing gradients", _add_gradients, needs_all_weights=True),
     MeasuringStep("depth", "relating the layers", _add_depth),
     MeasuringStep("precision", "comparing number formats", _add_precision),
     MeasuringStep("attention-logits", "reading attention logits", _add_attention_logits),
@@ -144,6 +153,7 @@ STEPS = (
         "differentiating the blocks",
         _add_blocks,
         lambda measured: len(DEPTHS) * count_spans(measured.statistics.sites.architecture),
+        needs_all_weights=True,
     ),
     MeasuringStep("invariances", "testing invariances", _add_invariances),
     MeasuringStep("centring-swap", "swapping the norms", _add_centring),

@@ -14,6 +14,7 @@ from normdiag.evidence.subject import InputSummary, Loading, Subject, Versions
 from normdiag.evidence.weights import StaticPass
 from normdiag.inputs.model_inputs import ModelInputs
 from normdiag.loading.interface import CheckpointTensors, LoadedModel, TensorShapes
+from normdiag.loading.offloaded_weights import list_parameters, list_run_devices
 from normdiag.measure.passes.forward_structure import ForwardStructure
 from normdiag.structure.algebraic_forms import norm_parameter_names
 
@@ -33,7 +34,7 @@ def describe_model(
     """Describe a model that was run, and what it was run on."""
     notes = (inputs.summary.note, *loaded.notes)
     summary = replace(inputs.summary, note="; ".join(note for note in notes if note) or None)
-    parameters = list(loaded.model.parameters())
+    parameters = list_parameters(loaded.model)
     dtypes = Counter(str(p.dtype).removeprefix("torch.") for p in parameters)
     return Subject(
         target=name.target,
@@ -41,7 +42,7 @@ def describe_model(
         class_=loaded.class_name,
         parameters=sum(p.numel() for p in parameters),
         dtype=dtypes.most_common(1)[0][0] if dtypes else None,
-        device=str(parameters[0].device) if parameters else "cpu",
+        device=", ".join(list_run_devices(loaded.model)) or str(_first_device(parameters)),
         probe=summary,
         versions=_installed_versions(),
         weights_digest=name.digest,
@@ -90,6 +91,10 @@ def describe_shapes(loaded: TensorShapes, name: TargetName) -> Subject:
         command=name.command,
         mode=loaded.mode,
     )
+
+
+def _first_device(parameters: list[torch.nn.Parameter]) -> torch.device:
+    return parameters[0].device if parameters else torch.device("cpu")
 
 
 def _name_norm_parameters(loading: Loading, done: ForwardStructure) -> Loading:

@@ -9,12 +9,44 @@ import torch
 from torch import nn
 
 from normdiag.capture.scopes import plain_path
+from normdiag.loading.offloaded_weights import WeightReader
 from normdiag.loading.plain_values import is_ordinary, plain_values
 from normdiag.structure.stack_structure import StackStructure
 
 _SAMPLE = 64
 
-Parameters = dict[str, torch.Tensor]
+
+class _Layer:
+    """The parameters of one layer. A few values of each are kept; all are read to be compared."""
+
+    def __init__(self, path: str, module: nn.Module, reader: WeightReader) -> None:
+        self._path, self._reader = path, reader
+        self.parameters = dict(module.named_parameters())
+        self.samples = {name: _sample_values(self.read(name)) for name in self.parameters}
+
+    def read(self, name: str) -> torch.Tensor:
+        path = f"{self._path}.{name}".lstrip(".")
+        return plain_values(path, self._reader.read_values(path, self.parameters[name]))
+
+    @property
+    def has_values(self) -> bool:
+        return not any(sample.is_meta for sample in self.samples.values())
+
+    @property
+    def drawn(self) -> set[str]:
+        """Weights of more than one value. Gains of ones are alike in any two layers."""
+        return {
+            name
+            for name, sample in self.samples.items()
+            if self.parameters[name].dim() >= 2 and bool((sample != sample[:1]).any())
+        }
+
+    def fingerprint(self) -> Hashable:
+        """Of the few values of each: what differs here is not equal."""
+        return tuple(
+            (name, p.shape, p.dtype, tuple(self.samples[name].tolist()))
+            for name, p in sorted(self.parameters.items())
+        )
 
 
 def find_duplicate_layers(
@@ -24,47 +56,40 @@ def find_duplicate_layers(
 
     Shared parameters are no duplicates: a module that runs twice, or whose weights are tied.
     """
-    modules = {plain_path(name): module for name, module in model.named_modules()}
+    modules = {plain_path(path): (path, module) for path, module in model.named_modules()}
+    reader = WeightReader(model)
     groups_by_stack = {}
     for name, stack in stacks.items():
-        layers: dict[int, Parameters] = {}
+        layers: dict[int, _Layer] = {}
         for number, frame in enumerate(stack.layers.frames):
-            module = modules.get(plain_path(frame.path)) if frame is not None else None
-            parameters = {} if module is None else dict(module.named_parameters())
-            is_here = not any(p.is_meta for p in parameters.values())
-            if (
-                is_here
-                and any(map(_is_drawn, parameters.values()))
-                and not _is_shared(parameters, layers)
-            ):
-                layers[number] = parameters
+            found = modules.get(plain_path(frame.path)) if frame is not None else None
+            if found is None:
+                continue
+            layer = _Layer(*found, reader)
+            if layer.has_values and layer.drawn and not _is_shared(layer, layers):
+                layers[number] = layer
         if len(layers) > 1:
             groups_by_stack[name] = _group_equal_layers(layers)
     return groups_by_stack
 
 
-def _is_drawn(parameter: torch.Tensor) -> bool:
-    """A weight of more than one value. Gains of ones are alike in any two layers."""
-    if parameter.dim() < 2 or not parameter.numel():
-        return False
-    sample = _sample_values(parameter)
-    return bool((sample != sample[0]).any())
-
-
-def _is_shared(parameters: Parameters, layers: Mapping[int, Parameters]) -> bool:
-    drawn = {_memory_of(p) for p in parameters.values() if _is_drawn(p)}
-    return any(drawn & {_memory_of(p) for p in other.values()} for other in layers.values())
+def _is_shared(layer: _Layer, layers: Mapping[int, _Layer]) -> bool:
+    drawn = {_memory_of(layer.parameters[name]) for name in layer.drawn}
+    return any(
+        drawn & {_memory_of(p) for p in other.parameters.values()} for other in layers.values()
+    )
 
 
 def _memory_of(parameter: torch.Tensor) -> int:
-    """Where the values lie; of what only wraps others, which object it is."""
-    return parameter.data_ptr() if is_ordinary(parameter) else id(parameter)
+    """Where the values lie; of what wraps others or lies elsewhere, which object it is."""
+    is_here = is_ordinary(parameter) and not parameter.is_meta
+    return parameter.data_ptr() if is_here else id(parameter)
 
 
-def _group_equal_layers(layers: Mapping[int, Parameters]) -> tuple[tuple[int, ...], ...]:
+def _group_equal_layers(layers: Mapping[int, _Layer]) -> tuple[tuple[int, ...], ...]:
     same_sample: dict[Hashable, list[int]] = defaultdict(list)
-    for number, parameters in layers.items():
-        same_sample[_fingerprint_layer(parameters)].append(number)
+    for number, layer in layers.items():
+        same_sample[layer.fingerprint()].append(number)
     groups: list[list[int]] = []
     for numbers in same_sample.values():
         equal: list[list[int]] = []
@@ -78,20 +103,11 @@ def _group_equal_layers(layers: Mapping[int, Parameters]) -> tuple[tuple[int, ..
     return tuple(sorted(tuple(group) for group in groups))
 
 
-def _fingerprint_layer(parameters: Parameters) -> Hashable:
-    """Of a few values of each: what differs here is not equal."""
-    return tuple(
-        (name, p.shape, p.dtype, tuple(_sample_values(p).tolist()))
-        for name, p in sorted(parameters.items())
-    )
+def _sample_values(values: torch.Tensor) -> torch.Tensor:
+    """Copies, so that what was read for them can go."""
+    flat = values.detach().reshape(-1)
+    return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE].clone()
 
 
-def _sample_values(parameter: torch.Tensor) -> torch.Tensor:
-    flat = plain_values("a parameter", parameter).reshape(-1)
-    return flat[:: max(1, flat.numel() // _SAMPLE)][:_SAMPLE]
-
-
-def _are_equal(one: Parameters, other: Parameters) -> bool:
-    return all(
-        torch.equal(plain_values(name, one[name]), plain_values(name, other[name])) for name in one
-    )
+def _are_equal(one: _Layer, other: _Layer) -> bool:
+    return all(torch.equal(one.read(name), other.read(name)) for name in one.parameters)

@@ -35,6 +35,10 @@ class Objective:
     """From the output of forward to the loss and the target tokens that it is a mean over."""
 
 
+_ROWS = 64
+"""Rows of scores over a vocabulary that are turned into losses at a time."""
+
+
 @dataclass(frozen=True, slots=True)
 class LossSettings:
     """Settings of a loss that do not follow from the model's behaviour."""
@@ -61,9 +65,10 @@ def next_token_loss(kind: str, batch: Batch, name: str, which: int, how: str) ->
     real = real_tokens(batch, name, tuple(ids.shape)).to(ids.device)
     targets = real[..., 1:] & real[..., :-1]
     labels = ids[..., 1:][targets]
+    places = torch.nn.functional.pad(targets, (0, 1)).flatten().nonzero().flatten()
 
     def compute_loss(output: Any) -> tuple[torch.Tensor, int]:
-        return _cross_entropy(floating_outputs(output)[which][..., :-1, :][targets], labels)
+        return _cross_entropy(floating_outputs(output)[which], places, labels)
 
     note = (
         f"every token of {name} is predicted from those before it: its output is the same "
@@ -94,7 +99,7 @@ def masked_token_loss(batch: Batch, name: str, which: int, choice: LossSettings)
         stand_in = f"the mask token {choice.mask_id}"
 
     def compute_loss(output: Any) -> tuple[torch.Tensor, int]:
-        return _cross_entropy(floating_outputs(output)[which].flatten(0, -2)[chosen], labels)
+        return _cross_entropy(floating_outputs(output)[which], chosen, labels)
 
     note = (
         f"{count} of {len(places)} tokens of {name}, drawn by seed {choice.seed}, are the targets; "
@@ -111,10 +116,10 @@ def classification_loss(batch: Batch, classes: int, which: int, choice: LossSett
 
     def compute_loss(output: Any) -> tuple[torch.Tensor, int]:
         scores = floating_outputs(output)[which]
-        scores = scores.flatten(0, -2)[_real_rows(batch, scores).flatten()]
-        chances = scores.detach().cpu().double().nan_to_num().softmax(-1)
+        places = _real_rows(batch, scores).flatten().nonzero().flatten()
+        chances = scores.detach().flatten(0, -2)[places].cpu().double().nan_to_num().softmax(-1)
         labels = torch.multinomial(chances, 1, generator=choice.seeded_generator()).flatten()
-        return _cross_entropy(scores, labels.to(scores.device))
+        return _cross_entropy(scores, places, labels.to(scores.device))
 
     note = (
         f"the output has {classes} features, which is neither the width of the stream nor the "
@@ -150,8 +155,18 @@ def _real_rows(batch: Batch, output: torch.Tensor) -> torch.Tensor:
     return real_tokens(batch, side, tuple(output.shape[:-1])).to(output.device)
 
 
-def _cross_entropy(scores: torch.Tensor, labels: torch.Tensor) -> tuple[torch.Tensor, int]:
-    return cross_entropy(_widen_half(scores), labels), len(labels)
+def _cross_entropy(
+    scores: torch.Tensor, places: torch.Tensor, labels: torch.Tensor
+) -> tuple[torch.Tensor, int]:
+    """Mean of -log p(label) over the rows `places` of (.., classes), and how many these are."""
+    rows = scores.flatten(0, -2)
+    if scores.requires_grad:  # autograd keeps all of them anyway
+        return cross_entropy(_widen_half(rows[places]), labels), len(labels)
+    total = scores.new_zeros((), dtype=torch.float32 if scores.element_size() < 4 else None)
+    pairs = zip(torch.split(places, _ROWS), torch.split(labels, _ROWS), strict=True)
+    for place, label in pairs:
+        total = total + cross_entropy(_widen_half(rows[place]), label, reduction="sum")
+    return total / len(labels), len(labels)
 
 
 def _widen_half(values: torch.Tensor) -> torch.Tensor:

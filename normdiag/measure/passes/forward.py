@@ -19,6 +19,7 @@ from normdiag.measure.passes.row_context import RowContext
 from normdiag.measure.passes.site_observer import MeasuredQuantities, SiteObserver
 from normdiag.measure.statistics.rows import FirstSequence, Sampler
 from normdiag.measure.statistics.token_layouts import TokenLayouts
+from normdiag.numerics.finite_values import holds_finite_values
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +63,7 @@ def run_forward(
     with torch.no_grad():
         output, graph = record_forward(model, batch, observer)
         observer.finish_pass()
-    is_output_finite = all(_is_finite(t) for _, t in iterate_tensors("", output))
+    is_output_finite = all(holds_finite_values(t) for _, t in iterate_tensors("", output))
     return ForwardPass(
         graph=graph,
         reader=observer.structure.reader,
@@ -72,11 +73,3 @@ def run_forward(
         is_finite=is_output_finite and observer.records.are_finite(),
         outputs=fingerprint_outputs(output, batch) if quantities.outputs else {},
     )
-
-
-def _is_finite(tensor: torch.Tensor) -> bool:
-    """Without a temporary of the tensor's size (logits are large)."""
-    if not tensor.is_floating_point() or tensor.device.type == "meta" or tensor.numel() == 0:
-        return True
-    low, high = torch.aminmax(tensor)
-    return bool(torch.isfinite(low) & torch.isfinite(high))

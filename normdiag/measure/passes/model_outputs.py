@@ -13,6 +13,7 @@ from normdiag.inputs.batch import Batch
 from normdiag.inputs.padding import token_mask
 from normdiag.inputs.tensors import iterate_tensors
 from normdiag.measure.passes.model_call import call_model, quiet_model
+from normdiag.numerics.finite_values import holds_finite_values
 from normdiag.numerics.tensor_fingerprint import fingerprint_tensor
 
 OutputTensors = dict[str, torch.Tensor]
@@ -31,13 +32,15 @@ def fingerprint_outputs(output: Any, batch: Batch) -> dict[str, TensorFingerprin
     return {
         name: fingerprint_tensor(rows)
         for name, rows in select_outputs(output, batch).items()
-        if bool(torch.isfinite(rows).all())
+        if holds_finite_values(rows)
     }
 
 
 def select_outputs(output: Any, batch: Batch) -> OutputTensors:
     """Name -> rows of each floating output, without padding and without caches."""
     mask = token_mask(batch)
+    if mask is not None and bool(mask.all()):  # logits are large: no copy of them
+        mask = None
     return {
         name: _select_rows(tensor.detach(), mask)
         for name, tensor in _iterate_named(output)

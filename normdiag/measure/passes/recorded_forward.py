@@ -13,6 +13,7 @@ from normdiag.capture.scopes import Scopes
 from normdiag.graph import Graph
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.tensors import iterate_input_tensors
+from normdiag.loading.offloaded_weights import follow_offloaded_weights
 from normdiag.measure.passes.model_call import call_model, quiet_model
 
 
@@ -33,7 +34,8 @@ def record_forward(
     with quiet_model(model), Scopes(model) as scopes:
         recorder = Recorder(model, scopes, observer)
         recorder.bind_inputs(iterate_input_tensors(batch))
-        with mode or nullcontext(), frozen_gc(), recorder:
+        offloading = follow_offloaded_weights(model, recorder)
+        with offloading, mode or nullcontext(), frozen_gc(), recorder:
             output = call_model(model, batch)
     recorder.graph.calls = scopes.calls
     return output, recorder.graph

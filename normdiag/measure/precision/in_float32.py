@@ -20,12 +20,14 @@ from normdiag.measure.sites.site_statistics import SiteStatistics
 def find_float32_peak(model: nn.Module, batch: Batch) -> StreamMaximum | None:
     """The largest |y| of all residual adds in one forward of a float32 copy of the model.
 
-    None for a model that is not in half precision or too large to be copied, and where the copy
-    does not run or overflows as well.
+    None for a model that is not in half precision, is offloaded or too large to be copied, and
+    where the copy does not run or overflows as well.
     """
     parameters = list(model.parameters())
     size = sum(4 * p.numel() for p in parameters)
     is_half = any(p.dtype in (torch.float16, torch.bfloat16) for p in parameters)
+    if any(p.is_meta for p in parameters):
+        return None
     if not is_half or size > MAX_PARAMETER_BYTES or getattr(model, "is_quantized", False):
         return None
     try:

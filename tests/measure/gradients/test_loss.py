@@ -259,3 +259,18 @@ class Numbered(Tokens):
 def test_whole_numbers_have_no_derivative() -> None:
     with pytest.raises(NoLossError, match="no floating-point"):
         choose_loss(Numbered(VOCABULARY), IDS)
+
+
+def test_a_loss_without_gradient_is_that_of_all_rows_at_once() -> None:
+    """Rows of scores are turned into losses some at a time; 3 x 70 are more than one part."""
+    ids = torch.randint(1, VOCABULARY, (3, 70), generator=torch.Generator().manual_seed(1))
+    model = Tokens(VOCABULARY)
+    batch = Batch(inputs={"tokens": ids})
+    objective = chosen(model, batch)
+    scores = model(ids).detach()
+    loss, count = objective.compute_loss(scores)
+    expected = cross_entropy(scores[:, :-1].flatten(0, 1).double(), ids[:, 1:].flatten())
+    assert count == 3 * 69
+    assert float(loss) == pytest.approx(float(expected), rel=1e-6)
+    with_gradient, _ = objective.compute_loss(scores.requires_grad_())
+    assert float(with_gradient) == pytest.approx(float(expected), rel=1e-6)
