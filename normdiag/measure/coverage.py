@@ -72,6 +72,7 @@ def _additions_on_trunk(forward: ForwardStructure) -> list[Node]:
             is_between
             and not is_explained
             and any(_depends_on_stream(node, stack) for stack in stacks)
+            and any(_leads_to_stream(node, stack) for stack in stacks)
         ):
             additions.append(node)
     return additions
@@ -101,6 +102,11 @@ def _modulates_end(node: Node, stack: StackStructure, norms: set[Node]) -> bool:
 def _depends_on_stream(node: Node, stack: StackStructure) -> bool:
     """False for what is summed beside the stream, such as the condition of one block."""
     return trace_dependency(node, stack.chain.links[0].source)[0]
+
+
+def _leads_to_stream(node: Node, stack: StackStructure) -> bool:
+    """False for what no later add reads, such as the last state of a recurrence."""
+    return trace_dependency(stack.adds[-1].add.node, node)[0]
 
 
 def _opaque_kernels(forward: ForwardStructure) -> list[SkippedMeasurement]:

@@ -23,7 +23,7 @@ def find_final_norms(
     outside: list[DetectedNorm] = []
     usual = {_norm_place(n) for link in chain.links[1:] for n in link.norms}
     are_behind_layers = not layers.has_scopes or has_norms_behind_layers(chain, layers)
-    on_branches = {n for a in finder.stack_adds for n in finder.regions[a]}
+    on_branches = {n for a in finder.stack_adds | finder.lone_adds for n in finder.regions[a]}
     # a norm that another stream's branch reads as well is still on this stream
     on_branches -= {
         n.node for n in finder.norm_of.values() if finder.is_read_outside(n, on_branches)

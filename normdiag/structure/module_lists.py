@@ -24,7 +24,7 @@ def group_by_module_list(
 
     A list is a set of module calls with one parent path: the items of a ModuleList, however deep
     the lists in it, or one module called repeatedly. Beside adds that modules of lists make, an add
-    that their parent makes belongs to the list that holds its branch.
+    outside of lists belongs to the list that holds its branch.
     """
     chains = {a: a.node.frame.enclosing_frames() for a in adds}
     siblings: dict[str, set[Frame]] = {}
@@ -77,12 +77,16 @@ def join_alternating_lists(
 
 
 def _branch_list(add: DetectedAdd, branch: BranchPlaces) -> str | None:
-    """The outermost list, below the module that adds, in which the branch ran."""
+    """The outermost list, below the innermost module that adds and branches, of the branch.
+
+    The add may stand in a module beside the list: a final norm that adds the last branch first.
+    """
+    around = add.node.frame.enclosing_frames()
     frames = [frame for _, frame in branch.shared]
-    if add.node.frame not in frames:
+    holders = [i for i, frame in enumerate(frames) if frame in around]
+    if not holders:
         return None
-    below = branch.shared[frames.index(add.node.frame) :]
-    return next((path for path, frame in below if frame is None), None)
+    return next((path for path, frame in branch.shared[holders[-1] :] if frame is None), None)
 
 
 def _submodule_frames(chain: tuple[Frame, ...]) -> list[Frame]:

@@ -80,6 +80,8 @@ class ResidualAddDetector:
         if operands is None:
             return None
         a, b = operands
+        if node.op == "sub" and self._subtracts_older_value(a, b):
+            return None
         for i, (skip, branch) in enumerate(((a, b), (b, a))):
             add = self._match_residual(node, skip, branch, i)
             if add is not None:
@@ -136,6 +138,18 @@ class ResidualAddDetector:
             or self._match_delayed_branch(node, skip, branch, i)
             or _match_part(node, skip, start.node, branch, i)
         )
+
+    def _subtracts_older_value(self, skip: Node, branch: Node) -> bool:
+        """Whether what earlier adds wrote is computed as the stream minus its value before them."""
+        value, older = trace_origin(skip).node, trace_origin(branch).node
+        for _ in range(_LONGEST_DELAY):
+            earlier = self._by_node.get(value)
+            if earlier is None:
+                return False
+            value = earlier.root
+            if value is older:
+                return True
+        return False
 
     def _match_joined_tokens(
         self, node: Node, skip: Node, branch: Node, i: int

@@ -88,6 +88,8 @@ class StreamFinder:
         self.regions |= {a: self._branch_nodes(a) for a in self.side_sums}
         self.stack_adds: set[DetectedAdd] = set()
         """Adds that belong to a stack."""
+        self.lone_adds: set[DetectedAdd] = set()
+        """Adds on a stream outside of its layers."""
 
     def find_chains(self) -> list[StreamChain]:
         """Find all chains in the order of the forward; longer chains take shared adds first."""

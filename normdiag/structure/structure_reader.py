@@ -57,6 +57,7 @@ class StructureReader:
             parts = splitter.build_whole_chains(chains)
         parts.sort(key=lambda part: part.chain.adds[0].index)
         finder.stack_adds = {a for part in parts for a in part.chain.adds}
+        finder.lone_adds = {lone.add for lone in splitter.lone_adds}
         stacks = [build_stack_structure(part.chain, part.layers, finder) for part in parts]
         numbers = [part.number for part in parts]
         of_no_chain = len(chains)

@@ -63,10 +63,15 @@ def operation_from_formula(
 
 
 def find_norm_module(model: nn.Module, norm: DetectedNorm) -> nn.Module | None:
-    """The module that is this norm and nothing else: no children, no parameters but its own."""
+    """The module that is this norm and nothing else: no children, no parameters but its own.
+
+    A scripted module takes no hooks, so its inputs are not known.
+    """
     path = norm.node.frame.path
     module = {plain_path(name): module for name, module in model.named_modules()}.get(path)
     if module is None or not path or any(True for _ in module.children()):
+        return None
+    if isinstance(module, torch.jit.ScriptModule):
         return None
     own = norm_parameter_names([norm])
     names = {plain_path(f"{path}.{name}") for name, _ in module.named_parameters()}

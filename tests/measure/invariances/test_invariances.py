@@ -253,3 +253,23 @@ def test_a_module_that_cannot_be_run_alone_is_replayed() -> None:
 
     kind = only(invariances(Block(Counting(16)), torch.randn(3, 4, 16)))
     assert (kind.method, kind.batch) == ("formula", 0.0)
+
+
+class ScriptedRMS(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(16))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.gain
+
+
+def test_a_scripted_norm_takes_no_hook_and_is_tested_by_its_formula() -> None:
+    torch.manual_seed(0)
+    blocks = (Block(torch.jit.script(ScriptedRMS())) for _ in range(3))
+    model = nn.Sequential(nn.Linear(16, 16), *blocks, nn.LayerNorm(16))
+    report = normdiag.inspect(model.eval(), inputs=torch.randn(2, 5, 16), measure="norms")
+    assert report.measurements.invariances is not None
+    kind = report.measurements.invariances.kinds["rmsnorm"]
+    assert kind.method == "formula"
+    assert kind.scale < 1e-5

@@ -122,6 +122,37 @@ def test_a_write_to_a_part_of_the_tokens_is_seen_too() -> None:
     assert closure.max_rel_error > 0.05
 
 
+def to_windows(x: torch.Tensor) -> torch.Tensor:
+    return x.view(2, 2, 3, 16).transpose(1, 2).reshape(2, 6, 16)
+
+
+REORDERED: list[Callable[[torch.Tensor], torch.Tensor]] = [
+    lambda x: x.transpose(0, 1),
+    lambda x: x.roll(1, 1),
+    lambda x: x.flip(1),
+    to_windows,
+]
+
+
+@pytest.mark.parametrize("write", REORDERED, ids=("transposed", "rolled", "flipped", "windows"))
+def test_tokens_in_another_order_are_followed(
+    write: Callable[[torch.Tensor], torch.Tensor],
+) -> None:
+    torch.manual_seed(0)
+    _, measurements = measure_sites(Stream(write), torch.randn(2, 6, 16))
+    (closure,) = measurements.closure.values()
+    assert closure.max_rel_error < 1e-6
+
+
+def test_and_what_no_add_wrote_still_breaks_it() -> None:
+    torch.manual_seed(0)
+    model = Stream(lambda x: through_numpy(x).transpose(0, 1))
+    _, measurements = measure_sites(model, torch.randn(2, 6, 16))
+    (closure,) = measurements.closure.values()
+    assert closure.max_rel_error > 0.05
+    assert closure.layer in (2, 3)
+
+
 class BiasedSkip(nn.Module):
     """The bias of the branch is added to the skip, as a matrix product with an addition does."""
 
