@@ -33,7 +33,7 @@ class RuleOutcomes:
     passed: tuple[str, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
     nearest: tuple[NearestLimit, ...] = ()
-    """Of the rules that passed, the thresholds that are nearest to being passed."""
+    """Of the rules that passed, the thresholds within reach of being passed, nearest first."""
 
 
 @record
