@@ -12,7 +12,12 @@ if TYPE_CHECKING:
 
 
 def render_report(
-    report: Report, format: str = "text", *, width: int = 100, all_rows: bool = False
+    report: Report,
+    format: str = "text",
+    *,
+    width: int = 80,
+    full: bool = False,
+    all_rows: bool = False,
 ) -> str:
     """Return a report in a format of `normdiag render`: "text", "markdown", "csv", "json", ..
 
@@ -20,7 +25,8 @@ def render_report(
         report: of `inspect` or `trace`, or a loaded one.
         format: the name of the format.
         width: of a line, where the format has lines.
-        all_rows: every layer, norm and token, as `--all`.
+        full: all sections as `--full`, else text is the first screen; other formats are whole.
+        all_rows: also every layer, norm and token, as `--all`.
 
     Raises:
         UsageError: there is no such format, or it needs a library that is not installed.
@@ -35,6 +41,7 @@ def render_report(
         names = ", ".join(map(repr, formats))
         raise UsageError(f"there is no format {format!r} of a report", f"formats are: {names}")
     console = Console(file=io.StringIO(), width=width, color_system=None, force_terminal=False)
-    formats[format](report, console, Options(all_rows=all_rows))
+    options = Options(all_rows=all_rows, first_screen=not (full or all_rows))
+    formats[format](report, console, options)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from typer.testing import CliRunner
 
 import normdiag
+from normdiag.cli.app import app
 from normdiag.errors import UsageError
 from normdiag.render.formats import FORMATS
 from tests import reports
@@ -22,9 +24,20 @@ def test_text_and_json_are_what_the_command_line_writes(tmp_path) -> None:
     assert "\x1b" not in report.summary()
 
 
+@pytest.mark.parametrize("is_full", [False, True])
+def test_the_summary_is_what_inspect_prints(is_full: bool, tmp_path, monkeypatch) -> None:
+    reports.llama(30).save(tmp_path / "report.json")
+    report = normdiag.load_report(tmp_path / "report.json")
+    monkeypatch.setenv("COLUMNS", "80")
+    given = ["render", str(tmp_path / "report.json"), *(["--full"] if is_full else [])]
+    assert report.summary(full=is_full) == CliRunner().invoke(app, given).stdout
+    assert is_full or len(report.summary().splitlines()) < 24
+
+
 def test_the_width_is_kept_and_all_rows_are_more() -> None:
     report = reports.llama(24)
-    assert max(map(len, report.summary(width=80).splitlines())) <= 80
+    assert max(map(len, report.summary(width=60).splitlines())) <= 60
+    assert len(normdiag.render_report(report, all_rows=True)) > len(report.summary(full=True))
     assert len(normdiag.render_report(report, "markdown", all_rows=True)) > len(
         normdiag.render_report(report, "markdown")
     )
