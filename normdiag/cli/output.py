@@ -90,6 +90,11 @@ def deliver_series(series: Series, output: Output) -> None:
     _write_summary(f"{format_count(len(series.reports), 'target')}: {counts}", output)
 
 
+def writes_text(output: Output) -> bool:
+    """Whether the text of the reports goes to stdout, and their verdicts with it."""
+    return output.format == "text" and output.output is None
+
+
 def require_comparable(output: Output) -> None:
     """Refuse a format that no comparison has, before a model is loaded."""
     if output.format not in COMPARISONS:
@@ -153,9 +158,8 @@ def _write_file(path: Path, render: Callable[[Console], None]) -> None:
 
 def _write_summary(what: str, output: Output) -> None:
     """Say on stderr what was found, unless its text is on stdout, and which files were written."""
-    is_shown = output.format == "text" and output.output is None
     files = (f"{escape_text(str(path))} written" for path in _output_files(output))
-    parts = [*files] if is_shown else [what, *files]
+    parts = [*files] if writes_text(output) else [what, *files]
     if parts and not output.quiet:
         write_message("; ".join(parts))
 
