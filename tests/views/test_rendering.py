@@ -61,3 +61,12 @@ def test_the_page() -> None:
     page = reports.llama(3).to_html()
     assert page.lstrip().lower().startswith("<!doctype html>")
     assert "org/small" in page
+
+
+def test_a_comparison_is_rendered_and_short() -> None:
+    comparison = normdiag.compare(reports.llama(3), reports.llama(4))
+    assert "Differences" in normdiag.render_report(comparison)
+    assert json.loads(normdiag.render_report(comparison, "json")) == comparison.to_dict()
+    assert len(repr(comparison).splitlines()) == 3 and comparison.headline in repr(comparison)
+    with pytest.raises(UsageError, match=r"'csv' of a comparison.*\n.*'markdown'"):
+        normdiag.render_report(comparison, "csv")
