@@ -176,7 +176,8 @@ class InputOptions(SeedOptions):
 
     def __post_init__(self) -> None:
         _set_tuples(self, "texts")
-        other = next((each for each in self.texts or () if not isinstance(each, str)), None)
+        texts: tuple[object, ...] = self.texts or ()
+        other = next((each for each in texts if not isinstance(each, str)), None)
         if other is not None:
             raise UsageError(
                 f"invalid option: texts holds {other!r}, which is no text",
