@@ -46,7 +46,9 @@ def require_writable(output: Output) -> None:
                 f"cannot write {str(path)!r}: its directory does not exist",
                 "create the directory first",
             )
-        place = path if path.exists() and not path.is_file() else path.resolve().parent
+        place = (
+            path if path.exists() and not path.is_file() else Path(os.path.realpath(path)).parent
+        )
         if not os.access(place, os.W_OK):
             raise UsageError(
                 f"cannot write {str(path)!r}: no permission", "give a path that you may write to"
@@ -152,7 +154,8 @@ def _write_page(output: Output, render: Callable[[Console], None]) -> None:
 
 def _write_file(path: Path, render: Callable[[Console], None]) -> None:
     buffer = io.StringIO()
-    render(Console(file=buffer, width=FILE_WIDTH))
+    # said here, since $FORCE_COLOR and its like would have rich take the file for a terminal
+    render(Console(file=buffer, width=FILE_WIDTH, force_terminal=False, color_system=None))
     atomic.write_atomically(path, buffer.getvalue())
 
 
