@@ -58,7 +58,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module 'normdiag' has no attribute {name!r}")
+        known = ", ".join(__all__)
+        raise AttributeError(f"module 'normdiag' has no attribute {name!r}; it has {known}")
     return getattr(import_module(_HOMES[name]), name)
 
 

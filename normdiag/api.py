@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import UsageError
@@ -36,7 +37,7 @@ def inspect(target: str | nn.Module, **options: Any) -> Report:
     from normdiag.argument_names import name_arguments
 
     with name_arguments():
-        return pipeline.inspect(target, options=_build_options(options))
+        return pipeline.inspect(_require_target(target), options=_build_options(options))
 
 
 def trace(target: str | nn.Module, **options: Any) -> Report:
@@ -55,7 +56,7 @@ def trace(target: str | nn.Module, **options: Any) -> Report:
             "invalid option: structure_only computes no values to trace", "use normdiag.inspect"
         )
     with name_arguments():
-        return pipeline.trace(target, options=built)
+        return pipeline.trace(_require_target(target), options=built)
 
 
 def compare(
@@ -83,7 +84,29 @@ def compare(
     options.setdefault("measure", ONE_PASS_MEASURES)
     first, other = _build_options(options), _build_options(options | (second or {}))
     with name_arguments():
-        return pipeline.compare(a, b, options=first, second=other)
+        return pipeline.compare(_require_target(a), _require_target(b), options=first, second=other)
+
+
+def _require_target(target: Any) -> Any:
+    """Return the target, a path as a string.
+
+    Raises UsageError for what is neither a name nor a model: what it is called with is the caller's
+    mistake, and torch need not be imported to say so.
+    """
+    if isinstance(target, PathLike):
+        return fspath(target)
+    if isinstance(target, type):
+        raise UsageError(
+            f"the target is the class {target.__name__}, not a model",
+            "pass an instance: AutoModel.from_pretrained(..), or the class called",
+        )
+    is_report = hasattr(target, "to_evidence")
+    if isinstance(target, str) or hasattr(target, "modules") or is_report:
+        return target
+    raise UsageError(
+        f"the target is a {type(target).__name__}, not a model",
+        "pass a torch.nn.Module, or a string: a hub id, a path, or a factory",
+    )
 
 
 def _build_options(values: dict[str, Any]) -> Options:

@@ -99,7 +99,7 @@ def read_settings(path: Path) -> Settings | None:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(
             f"cannot read {path}: {error.strerror}", "make it readable, or remove it"

@@ -67,6 +67,10 @@ class NearestLimit:
     limit: float
     nearness: float
     """value / limit, or limit / value where values below the limit are reported: 1 at it."""
+    threshold: str = ""
+    """The name under which the limit is set."""
+    ids: tuple[str, ...] = ()
+    """The sites that would be reported there."""
 
 
 @record
@@ -78,4 +82,4 @@ class Judgement:
     passed: tuple[str, ...] = ()
     """Codes of the rules that ran without a finding."""
     nearest: tuple[NearestLimit, ...] = ()
-    """Of the rules that passed, the thresholds that are nearest to being passed, at most three."""
+    """Of the rules that passed, the thresholds within reach of being passed, nearest first."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 from normdiag.errors import UsageError
@@ -42,6 +43,9 @@ class Option:
 
     def describe_valid_value(self, value: Any) -> str | None:
         """Return what a valid value is ("above 0") if `value` is invalid, else None."""
+        limits = (self.above, self.at_least, self.at_most)
+        if any(limit is not None for limit in limits) and not isinstance(value, Real):
+            return "a number"
         if self.choices:
             return None if value in self.choices else f"one of {', '.join(self.choices)}"
         if isinstance(value, float) and not math.isfinite(value):
@@ -64,7 +68,10 @@ class OptionGroup:
     def __post_init__(self) -> None:
         for declared in declared_options(type(self)):
             value = getattr(self, declared.name)
-            valid = None if value is None else declared.option.describe_valid_value(value)
+            if value is None:
+                valid = None if declared.default is None else "left out, for its default"
+            else:
+                valid = declared.option.describe_valid_value(value)
             if valid is not None:
                 what = f"invalid option: {declared.name} = {value!r}"
                 raise UsageError(what, f"it must be {valid}")

@@ -177,6 +177,19 @@ class InputOptions(SeedOptions):
 
     def __post_init__(self) -> None:
         _set_tuples(self, "texts")
+        texts: tuple[object, ...] = self.texts or ()
+        other = next((each for each in texts if not isinstance(each, str)), None)
+        if other is not None:
+            raise UsageError(
+                f"invalid option: texts holds {other!r}, which is no text",
+                "give strings; numbers of tokens are ids=[(1, 2)]",
+            )
+        given = [name for name in ("inputs", "ids", "texts") if getattr(self, name) is not None]
+        if len(given) > 1:
+            raise UsageError(
+                f"{' and '.join(given)} exclude each other: each gives the inputs",
+                "give one of them",
+            )
         super().__post_init__()
 
 

@@ -13,9 +13,10 @@ from torch import nn
 import normdiag
 from normdiag import pipeline
 from normdiag.argument_names import translate_options
-from normdiag.errors import NormdiagError
+from normdiag.errors import LoadError, NormdiagError, UsageError
 from normdiag.option_group import declared_options
 from normdiag.options import Options
+from tests.reports import llama
 
 
 @pytest.mark.parametrize(
@@ -82,3 +83,32 @@ def test_an_error_names_arguments_to_python_alone(case: str, tmp_path: Path) -> 
     with pytest.raises(NormdiagError) as plain:
         pipeline.inspect(target, options=Options(**options))
     assert re.search(r"--[a-z]", str(plain.value)), "the case shows nothing"
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        (None, "a NoneType, not a model"),
+        ([], "a list, not a model"),
+        (dict, "the class dict, not a model.*\n.*instance"),
+    ],
+)
+def test_what_is_no_target_is_refused(target: object, message: str) -> None:
+    for call in (normdiag.inspect, normdiag.trace, lambda each: normdiag.compare(each, each)):
+        with pytest.raises(UsageError, match=message):
+            call(target)
+
+
+def test_a_path_is_a_target(tmp_path) -> None:
+    with pytest.raises(LoadError, match="empty"):
+        normdiag.inspect(tmp_path / "empty")
+
+
+def test_a_chart_without_numbers_names_arguments() -> None:
+    with pytest.raises(UsageError, match=r"measure=.gradients."):
+        llama(2).plot.gradient_stream()
+
+
+def test_a_name_that_the_package_lacks_says_which_there_are() -> None:
+    with pytest.raises(AttributeError, match=r"it has .*inspect"):
+        _ = normdiag.check

@@ -72,6 +72,11 @@ def test_no_file_is_no_settings(tmp_path):
     assert config.find_settings(tmp_path) == config.Settings()
 
 
+def test_a_byte_order_mark_is_read_over(tmp_path):
+    write(tmp_path / "normdiag.toml", "\ufeffseed = 1")
+    assert config.find_settings(tmp_path).values == {"seed": 1}
+
+
 def test_the_nearest_directory_wins(tmp_path):
     write(tmp_path / "normdiag.toml", "seed = 1")
     write(tmp_path / "inner/pyproject.toml", "[tool.normdiag]\nseed = 2")

@@ -83,3 +83,20 @@ def test_an_invalid_value_is_refused(values, what, hint):
         Options(**values)
     assert what in caught.value.what
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"seed": "1"}, "seed = '1'.*\n.*a number"),
+        ({"clip": None}, "clip = None.*\n.*left out"),
+        ({"measure": None}, "measure = None.*\n.*left out"),
+        ({"select": None}, "select = None.*\n.*left out"),
+        ({"texts": ["a", 1]}, "texts holds 1"),
+        ({"texts": ["a"], "inputs": {}}, "inputs and texts exclude each other"),
+        ({"ids": [(1, 2)], "texts": ["a"]}, "ids and texts exclude each other"),
+    ],
+)
+def test_values_of_a_wrong_kind_are_refused(given: dict, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Options(**given)

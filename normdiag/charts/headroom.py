@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from normdiag.charts.colours import BLUE, GREEN, ORANGE
-from normdiag.charts.depth_chart import Curve, DepthChart, Level
+from normdiag.charts.depth_chart import DepthChart, Level
+from normdiag.charts.measured_sites import read_adds, read_norms
 from normdiag.charts.missing_data import MissingDataError
-from normdiag.charts.places import list_adds, list_norms
 from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.thresholds import list_levels
 from normdiag.evidence.precision import Precision
@@ -23,7 +23,7 @@ _APART = 3.0
 def chart_headroom(report: Report) -> Spec:
     """Draw the largest |value| at every add and inside its branch, with the formats' limits."""
     precision = _require_precision(report)
-    places = list_adds(report)
+    adds = read_adds(report)
     peaks = {
         kind: {
             peak.add: max(peak.value, 0.0) for peak in precision.inner_peaks if peak.kind == kind
@@ -39,30 +39,15 @@ def chart_headroom(report: Report) -> Spec:
             title="Headroom: the largest value at every add beside the limits of number formats",
             healthy="Healthy: below the line of the format that it runs in, by 2 or more (ND701 "
             f"reports float16).{f' Beyond the picture: {wide}.' if wide else ''}",
-            x_title="residual add, in the order of the forward",
+            x_title=adds.x_title,
             y_title="largest |value| (log)",
             is_log=True,
             curves=(
-                Curve(
-                    name="at the add (x, u, y)",
-                    colour=BLUE,
-                    places=places,
-                    values=[precision.max_abs.get(place.id) for place in places],
+                adds.draw_values("at the add (x, u, y)", BLUE, precision.max_abs),
+                adds.draw_values(
+                    "contraction in its branch", GREEN, peaks["contraction"], form="dots"
                 ),
-                Curve(
-                    name="contraction in its branch",
-                    colour=GREEN,
-                    places=places,
-                    values=[peaks["contraction"].get(place.id) for place in places],
-                    form="dots",
-                ),
-                Curve(
-                    name="product in its branch",
-                    colour=ORANGE,
-                    places=places,
-                    values=[peaks["product"].get(place.id) for place in places],
-                    form="dots",
-                ),
+                adds.draw_values("product in its branch", ORANGE, peaks["product"], form="dots"),
             ),
             levels=tuple(_list_limits(limits)),
         )
@@ -84,27 +69,21 @@ def _list_limits(limits: Mapping[str, float]) -> Iterator[Level]:
 def chart_norm_headroom(report: Report) -> Spec:
     """Draw the largest |value| that every norm receives, with the formats' limits."""
     precision = _require_precision(report)
-    places = list_norms(report)
+    norms = read_norms(report)
     return specify_depth_chart(
         DepthChart(
             title="Largest value that every norm receives, and its square",
             healthy="Healthy: a norm that squares in float16 stays below its line (ND702); fused "
             "norms square in float32.",
-            x_title="norm, in the order of the forward",
+            x_title=norms.x_title,
             y_title="largest |value| (log)",
             is_log=True,
             curves=(
-                Curve(
-                    name="input",
-                    colour=BLUE,
-                    places=places,
-                    values=[precision.max_abs.get(place.id) for place in places],
-                ),
-                Curve(
-                    name="largest square, where the norm is written out",
-                    colour=ORANGE,
-                    places=places,
-                    values=[precision.max_square.get(place.id) for place in places],
+                norms.draw_values("input", BLUE, precision.max_abs),
+                norms.draw_values(
+                    "largest square, where the norm is written out",
+                    ORANGE,
+                    precision.max_square,
                     form="dots",
                 ),
             ),
@@ -120,15 +99,10 @@ def chart_norm_headroom(report: Report) -> Spec:
 def chart_absorbed_updates(report: Report) -> Spec:
     """Draw the share of every update that rounding swallows, for each format."""
     precision = _require_precision(report)
-    places = list_adds(report)
+    adds = read_adds(report)
     colours = dict(zip(("float16", "bfloat16"), (BLUE, ORANGE), strict=True))
     curves = [
-        Curve(
-            name=name,
-            colour=colour,
-            places=places,
-            values=[precision.formats[name].absorbed_updates.get(at.id) for at in places],
-        )
+        adds.draw_values(name, colour, precision.formats[name].absorbed_updates)
         for name, colour in colours.items()
         if name in precision.formats
     ]
@@ -137,7 +111,7 @@ def chart_absorbed_updates(report: Report) -> Spec:
             title="Absorbed updates: the share of every write that rounding swallows",
             healthy="Healthy: below 0.2; where most is absorbed the layer has no effect in that "
             "format.",
-            x_title="residual add, in the order of the forward",
+            x_title=adds.x_title,
             y_title="share of u with x + u = x",
             is_log=False,
             y_domain=(0.0, 1.0),

@@ -2,68 +2,54 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 
 from normdiag.charts.colours import BLUE, THRESHOLD
-from normdiag.charts.judged import Nearness, rank_nearness
 from normdiag.charts.log_axis import choose_ticks
 from normdiag.charts.missing_data import MissingDataError
 from normdiag.charts.specification import Spec, specify_chart
+from normdiag.findings import NearestLimit
 from normdiag.number_text import format_setting, format_value
 from normdiag.report.report import Report
 
-_SHOWN = 12
-_FURTHEST = 1e-3
-"""Bars of quantities further from their threshold than this have no length."""
+_DOMAIN = (0.005, 4.0)
+"""From below the least nearness that rules name, to room for the texts right of the limit."""
 _STEP = 24
+"""Pixels per bar."""
 
 
 def chart_nearest_limits(report: Report) -> Spec:
-    """Draw one bar per quantity: how near its worst site is to the threshold.
+    """Draw the ranking of the rules, `report.rules.nearest`, as one bar per quantity.
 
-    Raises MissingDataError where no judged quantity was measured.
+    Raises MissingDataError where it is empty.
     """
-    ranked = [
-        each
-        for each in rank_nearness(report)
-        if math.isfinite(each.nearness) and math.isfinite(each.value)
-    ][:_SHOWN]
-    if not ranked:
+    if not report.rules.nearest:
         raise MissingDataError(
-            "the report has no quantity that a threshold judges", "inspect the model, not its files"
+            "the report names no quantity within reach of its threshold",
+            "reports of older versions have no such ranking: `normdiag check REPORT` judges again",
         )
-    rows = [_make_row(each) for each in ranked]
-    top = max(2.0, *(each.nearness for each in ranked)) * 30
+    rows = _make_rows(report.rules.nearest)
     name = {"field": "name", "type": "nominal", "sort": None}
     x = {
         "field": "nearness",
         "type": "quantitative",
-        "scale": {"type": "log", "domain": [_FURTHEST, top]},
+        "scale": {"type": "log", "domain": list(_DOMAIN)},
         "axis": {
-            "title": "value over threshold, 1: the rule reports (log)",
+            "title": "value over threshold, or threshold over value; 1: the rule reports (log)",
             "format": ".6~g",
-            "values": choose_ticks(_FURTHEST, top),
+            "values": choose_ticks(*_DOMAIN),
         },
     }
     bars = {
         "data": {"values": rows},
-        "mark": {"type": "bar", "clip": True},
+        "mark": {"type": "bar", "color": BLUE, "clip": True},
         "encoding": {
             "y": {**name, "axis": {"title": None, "labelLimit": 260}},
             "x": x,
-            "x2": {"datum": _FURTHEST},
-            "color": {
-                "field": "state",
-                "type": "nominal",
-                "scale": {
-                    "domain": ["within the threshold", "beyond it"],
-                    "range": [BLUE, THRESHOLD],
-                },
-                "legend": {"title": None, "orient": "top"},
-            },
+            "x2": {"datum": _DOMAIN[0]},
             "tooltip": [
                 {"field": "name", "title": "quantity"},
-                {"field": "site", "title": "site"},
+                {"field": "sites", "title": "sites"},
                 {"field": "value", "title": "value", "format": ".4~g"},
                 {"field": "threshold", "title": "threshold", "format": ".4~g"},
             ],
@@ -77,25 +63,33 @@ def chart_nearest_limits(report: Report) -> Spec:
     texts = {
         "data": {"values": rows},
         "mark": {"type": "text", "align": "left", "dx": 6, "limit": 320},
-        "encoding": {"y": name, "x": {**x, "field": "end"}, "text": {"field": "text"}},
+        "encoding": {"y": name, "x": x, "text": {"field": "text"}},
     }
     return specify_chart(
-        "Nearest to a limit: every judged quantity at its worst site",
-        "Healthy: all bars end left of the line. A rule may ask for more than one site or one "
-        "condition, so a bar beyond it is not always a finding.",
+        "Nearest to a limit: quantities of the rules that passed",
+        "Healthy: bars end well left of the line. What has passed its threshold is a finding, and "
+        "what is further away than a factor of 100 is left out.",
         [bars, limit, texts],
         height=_STEP * len(rows),
     )
 
 
-def _make_row(each: Nearness) -> Spec:
-    return {
-        "name": f"{each.code} {each.quantity}",
-        "nearness": each.nearness,
-        "end": max(each.nearness, _FURTHEST),
-        "state": "beyond it" if each.nearness >= 1 else "within the threshold",
-        "site": each.site,
-        "value": each.value,
-        "threshold": each.threshold,
-        "text": f"{format_value(each.value)} of {format_setting(each.threshold)}",
-    }
+def _make_rows(nearest: tuple[NearestLimit, ...]) -> list[Spec]:
+    named = Counter((each.code, each.quantity) for each in nearest)
+    return [
+        {
+            "name": f"{each.code} {each.quantity}"
+            + (f" ({each.threshold})" if named[each.code, each.quantity] > 1 else ""),
+            "nearness": each.nearness,
+            "sites": _name_sites(each.ids),
+            "value": each.value,
+            "threshold": each.limit,
+            "text": f"{format_value(each.value)} of {format_setting(each.limit)}",
+        }
+        for each in nearest
+    ]
+
+
+def _name_sites(ids: tuple[str, ...]) -> str:
+    more = len(ids) - 1
+    return ids[0] + (f" and {more:,} more" if more else "") if ids else ""

@@ -12,7 +12,7 @@ from normdiag.charts.gains import chart_gain_outliers, chart_gains
 from normdiag.charts.gradients import chart_gradient_groups, chart_gradient_stream
 from normdiag.charts.headroom import chart_absorbed_updates, chart_headroom, chart_norm_headroom
 from normdiag.charts.largest_value import chart_largest_value
-from normdiag.charts.layer_turns import chart_block_influence, chart_effective_rank
+from normdiag.charts.layer_geometry import chart_block_influence, chart_effective_rank
 from normdiag.charts.nearest_limits import chart_nearest_limits
 from normdiag.charts.norm_inputs import (
     chart_channel_share,

@@ -111,7 +111,8 @@ def _chart_first(report: Report, quantity: Quantity) -> Spec:
         if name.startswith(f"tokens_{quantity}_"):
             return specify_token_map(shown, describe_healthy(name))
     raise MissingDataError(
-        "the report holds no numbers of single tokens", "`normdiag trace` records them"
+        "the report holds no numbers of single tokens",
+        "`normdiag trace` records them, in Python normdiag.trace(model)",
     )
 
 

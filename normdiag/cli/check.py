@@ -65,6 +65,7 @@ def _build_checker(
     from normdiag.cli.command_classes import command_line
     from normdiag.cli.gate import build_gate, load_baselines
     from normdiag.cli.merge_options import build_group, build_judging, build_options, load_settings
+    from normdiag.cli.output import writes_text
     from normdiag.cli.target_checks import TargetChecker
     from normdiag.gate_options import CheckOptions
 
@@ -82,6 +83,7 @@ def _build_checker(
         baselines=load_baselines(gate_options.baseline, rules),
         verbose=output.verbose,
         quiet=output.quiet,
+        announces=not (output.quiet or writes_text(output)),
     )
 
 

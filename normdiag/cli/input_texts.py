@@ -32,7 +32,7 @@ def read_text_file(path: Path) -> tuple[str, ...]:
     no text, and for a line of `.jsonl` that is neither, with its number.
     """
     try:
-        content = path.read_text(encoding="utf-8")
+        content = path.read_text(encoding="utf-8-sig")  # some editors put a mark first
     except OSError as error:
         raise UsageError(
             f"cannot read the texts {str(path)!r}: {error.strerror}",
@@ -65,6 +65,8 @@ def _parse_json_line(path: Path, number: int, line: str) -> str:
 
 
 def _read_stdin() -> str:
+    if sys.stdin is None:
+        raise UsageError("stdin is closed", "send a text: echo TEXT | normdiag .. --text -")
     try:
         return sys.stdin.read().removesuffix("\n")
     except UnicodeDecodeError as error:

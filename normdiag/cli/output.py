@@ -46,7 +46,9 @@ def require_writable(output: Output) -> None:
                 f"cannot write {str(path)!r}: its directory does not exist",
                 "create the directory first",
             )
-        place = path if path.exists() and not path.is_file() else path.resolve().parent
+        place = (
+            path if path.exists() and not path.is_file() else Path(os.path.realpath(path)).parent
+        )
         if not os.access(place, os.W_OK):
             raise UsageError(
                 f"cannot write {str(path)!r}: no permission", "give a path that you may write to"
@@ -88,6 +90,11 @@ def deliver_series(series: Series, output: Output) -> None:
     outcomes = Counter(_describe_outcome(entry) for entry in series.reports)
     counts = ", ".join(f"{many} {outcome}" for outcome, many in outcomes.items())
     _write_summary(f"{format_count(len(series.reports), 'target')}: {counts}", output)
+
+
+def writes_text(output: Output) -> bool:
+    """Whether the text of the reports goes to stdout, and their verdicts with it."""
+    return output.format == "text" and output.output is None
 
 
 def require_comparable(output: Output) -> None:
@@ -147,15 +154,15 @@ def _write_page(output: Output, render: Callable[[Console], None]) -> None:
 
 def _write_file(path: Path, render: Callable[[Console], None]) -> None:
     buffer = io.StringIO()
-    render(Console(file=buffer, width=FILE_WIDTH))
+    # said here, since $FORCE_COLOR and its like would have rich take the file for a terminal
+    render(Console(file=buffer, width=FILE_WIDTH, force_terminal=False, color_system=None))
     atomic.write_atomically(path, buffer.getvalue())
 
 
 def _write_summary(what: str, output: Output) -> None:
     """Say on stderr what was found, unless its text is on stdout, and which files were written."""
-    is_shown = output.format == "text" and output.output is None
     files = (f"{escape_text(str(path))} written" for path in _output_files(output))
-    parts = [*files] if is_shown else [what, *files]
+    parts = [*files] if writes_text(output) else [what, *files]
     if parts and not output.quiet:
         write_message("; ".join(parts))
 

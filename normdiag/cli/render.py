@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from normdiag.cli.options import Output, ReportFile, Sites
+from normdiag.errors import UsageError
 
 
 def render(report: ReportFile, output: Output, site: Sites = None) -> None:
@@ -25,11 +26,17 @@ def render(report: ReportFile, output: Output, site: Sites = None) -> None:
         require_writable,
     )
     from normdiag.report.compare.comparison import Comparison
+    from normdiag.report.report import Report
     from normdiag.report.saved import load_saved
     from normdiag.report.series import Series
 
     require_writable(output)
     saved = load_saved(report)
+    if site and not (isinstance(saved, Report) and saved.trace):
+        raise UsageError(
+            f"invalid option: --site shows numbers of single tokens, which {report!r} has not",
+            "drop it, or save a report of `normdiag trace`",
+        )
     if isinstance(saved, Series):
         deliver_series(saved, output)
     elif isinstance(saved, Comparison):

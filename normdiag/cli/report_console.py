@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import pydoc
+import shlex
+import shutil
 import sys
 from collections.abc import Callable
 from typing import Literal
@@ -36,7 +38,7 @@ def open_report_console(*, has_color: bool | None = None) -> ReportConsole:
 
 def write_paged(render: Callable[[Console], None], console: Console) -> None:
     """Write to the console; by the user's pager where that is a terminal with too few lines."""
-    if not console.is_terminal or sys.stdin is None or not sys.stdin.isatty():
+    if not console.is_terminal or sys.stdin is None or not sys.stdin.isatty() or _lacks_pager():
         render(console)
         return
     with console.capture() as capture:
@@ -47,3 +49,15 @@ def write_paged(render: Callable[[Console], None], console: Console) -> None:
         return
     os.environ.setdefault("LESS", "-FRX")  # colours, and no screen of its own that it would clear
     pydoc.pager(text)
+
+
+def _lacks_pager() -> bool:
+    """Whether $PAGER names no program, whose failure would lose the text."""
+    pager = os.environ.get("MANPAGER") or os.environ.get("PAGER")
+    if not pager:  # then pydoc finds one that is there
+        return False
+    try:
+        words = shlex.split(pager)
+    except ValueError:  # an open quote: the shell refuses it as well
+        return True
+    return not words or shutil.which(words[0]) is None

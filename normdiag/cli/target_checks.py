@@ -36,6 +36,8 @@ class TargetChecker:
     baselines: Baselines
     verbose: bool
     quiet: bool
+    announces: bool
+    """Say on stderr what becomes of each of several targets, since stdout does not."""
 
     def check_target(self, target: str) -> Report | Series:
         """Return the report of `target` with its verdict; of a file of several reports, all."""
@@ -58,7 +60,8 @@ class TargetChecker:
         entries: list[SeriesEntry] = []
         for target in sorted(targets, key=natural_sort_key):
             for entry in self._check_or_record_failure(target):
-                write_message(f"{escape_text(entry.target)}: {format_entry_headline(entry)}")
+                if self.announces:
+                    write_message(f"{escape_text(entry.target)}: {format_entry_headline(entry)}")
                 entries.append(entry)
             if not target.endswith(".json"):
                 gc.collect()  # a model may hold itself in a cycle; the next one needs its memory

@@ -71,7 +71,7 @@ def read_inputs_file(path: Path, float_dtype: torch.dtype = torch.float32) -> An
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise UsageError(f"inputs {path} cannot be read: {error.strerror}") from error
     except (SafetensorError, ValueError, RecursionError) as error:

@@ -117,6 +117,8 @@ class Column:
     """Definition, with the statistic and its reference value; written in front of the table."""
     is_group: bool = False
     """Successive rows with one value belong together: it may be written once."""
+    is_extra: bool = False
+    """Left out where a line has no room for it; formats without lines show it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,16 @@ class Table:
 
     columns: tuple[Column, ...]
     rows: tuple[Row | Gap, ...]
+
+    def select_columns(self, places: Sequence[int]) -> Table:
+        """Return the table with the columns at `places` only."""
+        rows = (
+            row
+            if isinstance(row, Gap)
+            else replace(row, cells=tuple(row.cells[place] for place in places))
+            for row in self.rows
+        )
+        return Table(columns=tuple(self.columns[place] for place in places), rows=tuple(rows))
 
     def describe_columns(self) -> str:
         """Return what the columns and bars mean, as one paragraph."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import secrets
 from pathlib import Path
 
@@ -21,7 +22,7 @@ def write_atomically(path: Path, text: str) -> None:
         if path.exists() and not path.is_file():
             path.write_text(text, encoding="utf-8")
         else:
-            _replace_file(path.resolve(), text)
+            _replace_file(Path(os.path.realpath(path)), text)
     except OSError as error:
         raise UsageError(
             f"cannot write {str(path)!r}: {error.strerror or error}",

@@ -33,7 +33,7 @@ class RuleOutcomes:
     passed: tuple[str, ...] = ()
     skipped: tuple[SkippedRule, ...] = ()
     nearest: tuple[NearestLimit, ...] = ()
-    """Of the rules that passed, the thresholds that are nearest to being passed."""
+    """Of the rules that passed, the thresholds within reach of being passed, nearest first."""
 
 
 @record
@@ -98,11 +98,11 @@ class Report:
 
         return render_report(self, "html")
 
-    def summary(self, *, width: int = 100) -> str:
-        """Return what `normdiag inspect` prints."""
+    def summary(self, *, full: bool = False, width: int = 80) -> str:
+        """Return what `normdiag inspect` prints: one screen, or all sections (`full`)."""
         from normdiag import render_report
 
-        return render_report(self, "text", width=width)
+        return render_report(self, "text", full=full, width=width)
 
     def to_frame(self, table: str) -> Any:
         """Return a table as a `pandas.DataFrame`: one row per add, norm, block, ..

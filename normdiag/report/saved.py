@@ -53,7 +53,7 @@ def load_report(path: str | Path) -> Report:
 
 def _read_text(path: str | Path) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8")
+        return Path(path).read_text(encoding="utf-8-sig")  # some editors put a mark first
     except OSError as error:
         raise ReportError(
             f"cannot read the report {str(path)!r}: {error.strerror or error}",

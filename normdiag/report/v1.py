@@ -119,7 +119,7 @@ def _require_version(document: Any, origin: str) -> None:
     if major != VERSION.partition(".")[0]:
         raise ReportError(
             f"{origin} has schema version {version}; this normdiag reads {VERSION} and later 1.x",
-            "upgrade normdiag to read it" if int(major) > 1 else _REWRITE,
+            _REWRITE if not major.strip("0") else "upgrade normdiag to read it",
         )
 
 

@@ -3,78 +3,64 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 
 from normdiag.evidence.evidence import Evidence
-from normdiag.findings import NearestLimit
+from normdiag.findings import Finding, NearestLimit
 from normdiag.rules.rule import Rule
 from normdiag.rules.threshold_borders import bisect_floats
 from normdiag.rules.thresholds import Limits, Threshold
 
 RANGE = 100.0
 """Thresholds are moved by up to this factor: what is further away is not named."""
-_STEPS = 8
-"""Halvings of that range on a logarithmic scale, to 2 %: enough to rank."""
-_MOST = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Bracket:
-    """Settings of one threshold between which its rule begins to report."""
-
-    rule: Rule
-    threshold: Threshold
-    limit: float
-    reports: Callable[[float], bool]
-    reporting: float
-    silent: float
-
-    def rate_nearness(self, value: float) -> float:
-        """1 at the limit, less for values further away."""
-        is_inverse = self.threshold.is_lower and self.limit > 0
-        return self.limit / value if is_inverse else value / self.limit
 
 
 def find_nearest_limits(
     silent: Iterable[Rule], evidence: Evidence, limits: Mapping[str, Limits]
 ) -> tuple[NearestLimit, ...]:
-    """Return the thresholds of `silent` rules that are nearest to being passed, nearest first.
+    """Return the thresholds of `silent` rules that are within reach, the nearest first.
 
     `silent`: rules that ran without a finding; `limits`: their thresholds in this run, by code.
+    Of thresholds that one value is compared with, the nearest stands for all.
     """
-    found = [each for rule in silent for each in _find_brackets(rule, evidence, limits[rule.code])]
-    found.sort(key=lambda each: -each.rate_nearness(each.reporting))
-    return tuple(map(_find_limit, found[:_MOST]))
+    nearest: dict[tuple[str, str, float], NearestLimit] = {}
+    for rule in silent:
+        for threshold in rule.thresholds:
+            for each in _find_limit(rule, threshold, evidence, limits[rule.code]):
+                key = (each.code, each.quantity, each.value)
+                if key not in nearest or nearest[key].nearness < each.nearness:
+                    nearest[key] = each
+    return tuple(sorted(nearest.values(), key=lambda each: -each.nearness))
 
 
-def _find_limit(bracket: _Bracket) -> NearestLimit:
-    border = bisect_floats(bracket.reports, bracket.reporting, bracket.silent)
+def _find_limit(
+    rule: Rule, threshold: Threshold, evidence: Evidence, limits: Limits
+) -> Iterator[NearestLimit]:
+    """At most one: none where the rule reports nothing within the range."""
+
+    def list_findings(setting: float) -> Iterator[Finding]:
+        return rule.check(evidence, {**limits, threshold.name: setting})
+
+    def reports(setting: float) -> bool:
+        return any(True for _ in list_findings(setting))
+
+    limit = limits[threshold.name]
+    moved = _move_limit(threshold, limit)
+    if moved in (limit, 0.0) or not reports(moved):
+        return
+    border = bisect_floats(reports, moved, limit)
     value = float(f"{border:.12g}")  # the border lies between two floats, one of them the value
-    return NearestLimit(
-        code=bracket.rule.code,
-        name=bracket.rule.name,
-        quantity=bracket.threshold.unit,
+    reported = list_findings(math.nextafter(border, moved))
+    yield NearestLimit(
+        code=rule.code,
+        name=rule.name,
+        quantity=threshold.unit,
         value=value,
-        limit=bracket.limit,
-        nearness=bracket.rate_nearness(value),
+        limit=limit,
+        nearness=limit / value if threshold.is_lower and limit > 0 else value / limit,
+        threshold=threshold.name,
+        ids=tuple(dict.fromkeys(id for finding in reported for id in finding.ids)),
     )
-
-
-def _find_brackets(rule: Rule, evidence: Evidence, limits: Limits) -> Iterator[_Bracket]:
-    for threshold in rule.thresholds:
-        limit = limits[threshold.name]
-
-        def reports(setting: float, name: str = threshold.name) -> bool:
-            return any(True for _ in rule.check(evidence, {**limits, name: setting}))
-
-        silent, near = limit, _move_limit(threshold, limit)
-        if near in (silent, 0.0) or not reports(near):
-            continue
-        for _ in range(_STEPS):
-            middle = math.copysign(math.sqrt(silent * near), silent)
-            silent, near = (silent, middle) if reports(middle) else (middle, near)
-        yield _Bracket(rule, threshold, limit, reports, near, silent)
 
 
 def _move_limit(threshold: Threshold, limit: float) -> float:

@@ -26,7 +26,7 @@ class Plots:
         charts = _find_charts()
         if name.startswith("__") or name not in charts:
             raise AttributeError(f"there is no chart {name!r}; charts are {', '.join(charts)}")
-        return lambda: _draw_chart(charts[name](self._report))
+        return lambda: _draw_chart(charts[name], self._report)
 
     def __dir__(self) -> list[str]:
         return sorted(_find_charts())
@@ -42,8 +42,12 @@ def _find_charts() -> Mapping[str, Callable[[Report], dict[str, Any]]]:
     return charts
 
 
-def _draw_chart(specification: dict[str, Any]) -> Any:
+def _draw_chart(specify: Callable[[Report], dict[str, Any]], report: Report) -> Any:
     """The altair chart of a Vega-Lite specification. altair is imported where one is drawn."""
+    from normdiag.argument_names import name_arguments
+
+    with name_arguments():
+        specification = specify(report)
     try:
         altair: Any = import_module("altair")
     except ImportError as error:

@@ -11,6 +11,7 @@ from normdiag.evidence.statistics import MeanMedianMax
 from normdiag.evidence.stream import GrowthPhase
 from normdiag.evidence.tokens import TokenTrace
 from normdiag.report.report import Report
+from normdiag.rules.engine import judge_evidence
 from tests.reports import llama
 
 STACK = "model.layers"
@@ -48,6 +49,8 @@ def complete(layers: int = 6, tokens: int = 0) -> Report:
             },
         ),
     )
+    nearest = judge_evidence(report.to_evidence()).nearest
+    report = replace(report, rules=replace(report.rules, nearest=nearest))
     return replace(report, trace=(make_tokens(report, tokens),)) if tokens else report
 
 

@@ -1,4 +1,4 @@
-"""How near each judged quantity is to its threshold."""
+"""The chart of the rules' own ranking of what is nearest to its threshold."""
 
 from __future__ import annotations
 
@@ -7,55 +7,55 @@ from dataclasses import replace
 import pytest
 
 from normdiag.charts import CHARTS, MissingDataError
-from normdiag.charts.judged import QUANTITIES, rank_nearness
 from normdiag.charts.registry import CHART_OF_RULE
-from normdiag.evidence.statistics import MeanMedianMax
+from normdiag.findings import NearestLimit
+from normdiag.report.report import Report
 from tests.charts.reports import complete
 from tests.reports import weights_only
 
 REPORT = complete()
-ADD = "model.layers.3/add#0"
 
 
-def rank(**given: object) -> dict[str, object]:
-    stream = dict(REPORT.measurements.stream)
-    stream[ADD] = replace(stream[ADD], **given)
-    report = replace(REPORT, measurements=replace(REPORT.measurements, stream=stream))
-    return {each.code: each for each in rank_nearness(report)}
+def list_bars(report: Report) -> list[dict[str, object]]:
+    bars: list[dict[str, object]] = CHARTS["nearest_limits"](report)["layer"][0]["data"]["values"]
+    return bars
 
 
-def typical(value: float) -> MeanMedianMax:
-    return MeanMedianMax(mean=value, median=value, max=value)
+def make_limit(threshold: str, nearness: float, ids: tuple[str, ...] = ()) -> NearestLimit:
+    return NearestLimit(
+        code="ND204",
+        name="gain-offset",
+        quantity="share of norms",
+        value=0.5 * nearness,
+        limit=0.5,
+        nearness=nearness,
+        threshold=threshold,
+        ids=ids,
+    )
 
 
-def test_the_worst_site_counts_and_1_is_the_threshold() -> None:
-    near = rank(update_ratio=typical(10.0))["ND403"]
-    assert (near.site, near.value, near.threshold, near.nearness) == (ADD, 10.0, 10.0, 1.0)
+def test_bars_are_the_ranking_of_the_report() -> None:
+    held = REPORT.rules.nearest
+    assert len(held) > 3
+    drawn = [
+        (bar["name"], bar["nearness"], bar["value"], bar["threshold"]) for bar in list_bars(REPORT)
+    ]
+    assert drawn == [
+        (f"{each.code} {each.quantity}", each.nearness, each.value, each.limit) for each in held
+    ]
+    assert {each.code for each in held} <= CHART_OF_RULE.keys()
 
 
-def test_of_a_rule_on_small_values_the_ratio_is_turned() -> None:
-    assert rank(update_ratio=typical(5e-4))["ND402"].nearness == pytest.approx(0.2)
+def test_two_thresholds_of_one_unit_are_two_bars() -> None:
+    limits = (make_limit("missing_share", 0.5, ("a", "b", "c")), make_limit("doubled_share", 0.1))
+    bars = list_bars(replace(REPORT, rules=replace(REPORT.rules, nearest=limits)))
+    assert [bar["name"] for bar in bars] == [
+        "ND204 share of norms (missing_share)",
+        "ND204 share of norms (doubled_share)",
+    ]
+    assert [bar["sites"] for bar in bars] == ["a and 2 more", ""]
 
 
-def test_of_two_conditions_the_further_one_counts() -> None:
-    both = rank(out_ratio=typical(0.2), cosine=typical(-0.95))["ND404"]
-    assert (both.site, both.nearness) == (ADD, pytest.approx(0.95 / 0.9))
-    one = rank(out_ratio=typical(0.2), cosine=typical(-0.45))["ND404"]
-    assert one.nearness == pytest.approx(0.5)
-
-
-def test_it_is_sorted_and_each_has_a_chart() -> None:
-    near = [each.nearness for each in rank_nearness(REPORT)]
-    assert near == sorted(near, reverse=True) and len(near) == len(QUANTITIES)
-    assert {each.code for each in QUANTITIES} <= CHART_OF_RULE.keys()
-
-
-def test_bars_are_those_numbers() -> None:
-    bars = CHARTS["nearest_limits"](REPORT)["layer"][0]["data"]["values"]
-    held = {each.code: each.nearness for each in rank_nearness(REPORT)}
-    assert {bar["name"][:5]: bar["nearness"] for bar in bars}.items() <= held.items()
-
-
-def test_nothing_to_judge() -> None:
-    with pytest.raises(MissingDataError):
+def test_nothing_within_reach() -> None:
+    with pytest.raises(MissingDataError, match="within reach"):
         CHARTS["nearest_limits"](weights_only())

@@ -132,3 +132,31 @@ def test_versions_of_reports(run, saved, folder, version, code, place):
     assert "Traceback" not in result.stderr
     if code:
         assert "other.json" in result.stderr
+
+
+@pytest.mark.parametrize("form", ["text", "markdown", "html"])
+def test_no_file_holds_colours(run, saved, folder, monkeypatch, form):
+    if form == "html":
+        pytest.importorskip("vl_convert")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert run("render", saved("broken"), "-f", form, "-o", "file").exit_code == 0
+    assert "\x1b" not in (folder / "file").read_text(encoding="utf-8")
+
+
+def test_a_byte_order_mark_is_read_over(run, saved, folder):
+    text = saved("llama").read_text(encoding="utf-8")
+    (folder / "marked.json").write_text(f"\ufeff{text}", encoding="utf-8")
+    assert load_report("marked.json") == load_report(saved("llama"))
+
+
+def test_a_link_to_itself_is_replaced(run, saved, folder):
+    (folder / "loop").symlink_to("loop")
+    assert run("render", saved("llama"), "--json", "loop").exit_code == 0
+    assert load_report("loop") == load_report(saved("llama"))
+
+
+def test_a_version_of_any_length_is_newer(run, saved, folder):
+    document = json.loads(saved("llama").read_text(encoding="utf-8"))
+    (folder / "far.json").write_text(json.dumps({**document, "schema_version": f"{'9' * 5000}.0"}))
+    result = run("render", "far.json")
+    assert result.exit_code == 3 and "upgrade normdiag" in result.stderr

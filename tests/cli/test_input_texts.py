@@ -1,5 +1,7 @@
 """Texts come as they are, or not at all."""
 
+import sys
+
 import pytest
 
 from normdiag.cli.input_texts import expand_stdin, read_text_file
@@ -65,3 +67,16 @@ def test_typed_texts_keep_their_order():
 def test_invalid_texts_are_refused(texts, why):
     with pytest.raises(UsageError, match=why):
         expand_stdin(texts)
+
+
+@pytest.mark.parametrize(("name", "line"), [("a.txt", "hello"), ("a.jsonl", '{"text": "hello"}')])
+def test_a_byte_order_mark_is_no_text(tmp_path, name, line):
+    path = tmp_path / name
+    path.write_text(f"\ufeff{line}\n", encoding="utf-8")
+    assert read_text_file(path) == ("hello",)
+
+
+def test_a_closed_stdin_is_named(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UsageError, match="stdin is closed"):
+        expand_stdin(["-"])

@@ -214,3 +214,9 @@ class TestCheck:
         result = run("check", saved("llama"), *option)
         assert result.exit_code == 2
         assert "saved report" in result.stderr
+
+
+@pytest.mark.parametrize("name", ["llama", "weights_only"])
+def test_a_site_of_a_report_without_tokens_is_refused(run, saved, name):
+    result = run("render", saved(name), "--site", "model.norm")
+    assert result.exit_code == 2 and "--site shows numbers of single tokens" in result.stderr

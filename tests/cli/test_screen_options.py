@@ -60,3 +60,15 @@ def test_completion_is_offered(shell):
     environment = {"_NORMDIAG_COMPLETE": f"source_{shell}"}
     result = CliRunner().invoke(app, [], prog_name="normdiag", env=environment)
     assert result.exit_code == 0 and "_NORMDIAG_COMPLETE" in result.stdout
+
+
+@pytest.mark.parametrize("pager", ["no-such-pager -R", "'an open quote"])
+def test_a_pager_that_is_not_there_loses_nothing(monkeypatch, pager):
+    monkeypatch.setenv("PAGER", pager)
+    monkeypatch.delenv("MANPAGER", raising=False)
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    shown = Terminal()
+    console = Console(file=shown, force_terminal=True, width=80, height=24, no_color=True)
+    text = "".join(f"line {k}\n" for k in range(30))
+    write_paged(lambda console: console.out(text, end="", highlight=False), console)
+    assert shown.getvalue() == text

@@ -82,6 +82,13 @@ def test_one_that_is_broken_does_not_lose_the_others(run, checkpoints, folder):
     assert "no report" in shown and "not JSON" in shown
 
 
+def test_a_verdict_is_said_once(run, checkpoints):
+    shown = run("check", *checkpoints)
+    assert shown.stderr == "" and "ckpt-2.json" in shown.stdout
+    assert run("check", *checkpoints, "-f", "json").stderr.count("ckpt-2.json: passed") == 1
+    assert run("check", *checkpoints, "-f", "json", "-q").stderr == ""
+
+
 def test_models_and_reports_may_be_mixed(run, saved, model):
     result = run("check", model, saved("llama"), "-f", "json")
     assert result.exit_code == 0, result.stderr
@@ -123,7 +130,8 @@ def test_a_target_that_the_baseline_does_not_have_is_told(run, checkpoints, save
 
 def test_no_name_begins_a_line_of_its_own_on_stderr(run, saved, folder):
     named = saved("llama").rename(folder / "a\n::error::x.json")
-    result = run("check", named.name, saved("bert"), "--json", "b\n::error::x.json")
+    named_json = ("--json", "b\n::error::x.json")
+    result = run("check", named.name, saved("bert"), *named_json, "-f", "csv")
     assert result.exit_code == 0
     assert "a\\n::error::x.json: passed" in result.stderr
     assert "b\\n::error::x.json written" in result.stderr

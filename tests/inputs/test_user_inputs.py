@@ -95,7 +95,10 @@ class TestFiles:
         assert read["x"].tolist() == [[1.0, 2.5]]
 
     def test_an_array_is_several_forwards(self, tmp_path: Path) -> None:
-        (tmp_path / "in.json").write_text('[{"input_ids": [[1]]}, {"input_ids": [[2, 3]]}]')
+        text = (
+            '\ufeff[{"input_ids": [[1]]}, {"input_ids": [[2, 3]]}]'  # a byte order mark is no JSON
+        )
+        (tmp_path / "in.json").write_text(text, encoding="utf-8")
         batches = batches_from_inputs(read_inputs_file(tmp_path / "in.json"))
         assert [batch.ids for batch in batches] == [((1,),), ((2, 3),)]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from normdiag.render.escape import escape_text
-from normdiag.render.text.tables import fold_name
+from normdiag.render.text.folded_names import fold_name
 
 CHARS = st.characters(codec=None)  # half surrogates too
 

@@ -51,7 +51,7 @@ def test_the_loss_the_depth_the_groups_and_the_clipping() -> None:
         "||dL/dy|| (root mean square over tokens): 1.000 at the first add, 0.177 at the last; "
         "first / last: 5.66; " in " ".join(text.split())
     )
-    assert "log-linear fit from output to input: 2.00× per layer" in text
+    assert "log-linear fit from output to input: 2.00× per layer" in " ".join(text.split())
     assert "4.00× from the last add to the first." in " ".join(text.split())
     assert "Clipping at 1: all gradients × 0.125" in text
     assert "largest share: 75%, model.layers.0" in text
@@ -66,7 +66,7 @@ def test_a_gradient_that_shrinks_on_its_way_back() -> None:
     trend = GradientTrend(rate=1.5, rate_error=None, total=3.0)
     assert (
         "log-linear fit from output to input: 0.667× per layer, 0.333× from the last add to the "
-        "first." in section_text(flowing(trends={STACK: trend}))
+        "first." in " ".join(section_text(flowing(trends={STACK: trend})).split())
     )
 
 

@@ -23,7 +23,8 @@ def report(**measured: Any) -> Report:
 
 
 def text(**measured: Any) -> str:
-    return render_text(report(**measured), width=400)
+    """The page as one line."""
+    return " ".join(render_text(report(**measured), width=400).split())
 
 
 def swap(**given: Any) -> NormSwap:

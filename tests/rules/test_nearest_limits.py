@@ -82,3 +82,21 @@ def test_the_values_of_sample_models_are_those_at_which_the_rule_begins_to_repor
     assert {each.code for each in near} <= set(report.rules.passed) <= {r.code for r in RULES}
     for each in near:
         assert found_by_moving(report.to_evidence(), each) == {"within": False, "beyond": True}
+
+
+def test_every_limit_within_reach_is_named_with_the_sites_that_would_be_reported() -> None:
+    seen = with_ratio(8.0)
+    ids = tuple(seen.measurements.stream)[1:]  # the first layer may overwrite
+    near = nearest_of(seen, "ND403")
+    assert near is not None and near.threshold == "update_ratio"
+    assert set(near.ids) <= set(ids) and near.ids
+    moved = judge_evidence(
+        seen, select=["ND403"], thresholds={"ND403": {"update_ratio": near.value * 0.999}}
+    )
+    assert near.ids == moved.findings[0].ids
+
+
+def test_of_two_limits_on_one_value_the_nearer_one_is_named() -> None:
+    report = inspect_target(str(ROOT / "sample_models" / "tiny_llama"))
+    held = [(each.code, each.quantity, each.value) for each in report.rules.nearest]
+    assert len(held) == len(set(held)) > 3

@@ -59,9 +59,20 @@ def check_stream(heading: str, rows: list[TextRow], report: Json) -> None:
             "cosine": values["cosine"]["median"],
             "max |y|": values["max_abs"],
             "channel": values["max_channel"],
+            "out ratio": (values["out_ratio"] or {}).get("median"),
+            "token cos": values["token_cosine"],
         }.items():
             _must_agree(row[title], value, f"{add['id']} {title}")
+        _check_range(row["5..95 %"], (values["quantiles"] or {}).get("out_norm"), add["id"])
     assert places == sorted(places)
+
+
+def _check_range(shown: str, quantiles: Json | None, place: str) -> None:
+    if quantiles is None:
+        assert shown == "-", f"{place}: shown {shown}, nothing in the report"
+        return
+    for end, name in zip(shown.split(".."), ("p5", "p95"), strict=True):
+        _must_agree(end, quantiles[name], place)
 
 
 def check_norms(heading: str, rows: list[TextRow], report: Json) -> None:
@@ -78,6 +89,10 @@ def check_norms(heading: str, rows: list[TextRow], report: Json) -> None:
         _must_agree(row["variance"], values["input_var"]["median"], row["norm"])
         _must_agree(row["eps share"], share, row["norm"])
         _must_agree(row["kappa"], kappa, row["norm"])
+        _must_agree(row["smallest"], values["input_var"]["min"], row["norm"])
+        _must_agree(row["channel"], values["channel_share"], row["norm"])
+        largest = jacobian["sigma_max"]["max"] if jacobian else None
+        _must_agree(row["sigma_max"], largest, row["norm"])
         if norm["gain"] is not None:
             low, high = row["|gain|"].split("..")
             _must_agree(low, norm["gain"]["min_abs"], row["norm"])

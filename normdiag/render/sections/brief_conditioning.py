@@ -14,6 +14,9 @@ from normdiag.render.sections.stack_names import name_stack
 from normdiag.render.sort_key import nan_as_largest
 from normdiag.report.report import Report
 
+_NEAREST = 3
+"""Limits that are named; a report holds more of them."""
+
 
 def section(report: Report, *, all_rows: bool) -> Iterator[Element]:
     """Yield one line for each question."""
@@ -84,7 +87,7 @@ def _describe_variances(report: Report) -> Iterator[str]:
 
 def _describe_nearest(report: Report) -> Iterator[str]:
     """What is closest to its threshold among the rules that passed."""
-    for near in report.rules.nearest:
+    for near in report.rules.nearest[:_NEAREST]:
         yield (
             f"{shorten_text(near.quantity)} {format_value(near.value)} of "
             f"{format_value(near.limit)} ({shorten_text(near.code)})"

@@ -104,20 +104,46 @@ def _list_columns(sites: list[_Site]) -> tuple[Column, ...]:
         *_COLUMNS,
         Column(title="kappa", align="right", meaning=kappa),
         Column(title="|gain|", align="right", meaning="smallest to largest"),
+        Column(
+            title="smallest",
+            align="right",
+            meaning="variance, smallest over tokens",
+            is_extra=True,
+        ),
+        Column(
+            title="sigma_max",
+            align="right",
+            meaning=f"largest singular value of the Jacobian, largest over {over}",
+            is_extra=True,
+        ),
+        Column(
+            title="channel",
+            align="right",
+            meaning="largest share of one channel in ||x||^2, median over sampled tokens",
+            is_extra=True,
+        ),
     )
 
 
 def _make_row(site: _Site) -> Row:
+    jacobian = site.measurement.jacobian
     return Row(
         cells=(
             Name(text=site.norm.id),
-            site.norm.role,
+            Name(text=site.norm.role),
             Number(value=site.measurement.input_var.median),
             Number(value=site.measurement.eps_share.max, write=format_percent),
             Number(value=site.largest_kappa),
             _format_gain(site.norm.gain),
+            Number(value=site.measurement.input_var.min),
+            Number(value=None if jacobian is None else jacobian.sigma_max.max),
+            Number(value=site.measurement.channel_share, write=_write_share),
         )
     )
+
+
+def _write_share(value: float | None) -> str:
+    return "-" if value is None else format_percent(value)
 
 
 def _format_gain(gain: Gain | None) -> str:

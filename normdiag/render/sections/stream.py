@@ -48,6 +48,24 @@ _COLUMNS = (
     ),
     Column(title="max |y|", align="right", meaning="over tokens and channels"),
     Column(title="channel", align="right", meaning="that of max |y|"),
+    Column(
+        title="out ratio",
+        align="right",
+        meaning="||y|| / ||x||, median over tokens; below 1 the update cancels some of x",
+        is_extra=True,
+    ),
+    Column(
+        title="token cos",
+        align="right",
+        meaning="mean cosine between tokens of one sequence",
+        is_extra=True,
+    ),
+    Column(
+        title="5..95 %",
+        align="right",
+        meaning="of the tokens' ||y||",
+        is_extra=True,
+    ),
 )
 
 
@@ -110,8 +128,22 @@ def _make_row(stack: Stack, site: _Site, axis: Axis) -> Row:
             Number(value=measurement.cosine.median, write=format_signed),
             Number(value=measurement.max_abs),
             str(measurement.max_channel),
+            Number(value=None if measurement.out_ratio is None else measurement.out_ratio.median),
+            Number(value=measurement.token_cosine, write=_write_cosine),
+            _write_quantiles(measurement),
         )
     )
+
+
+def _write_cosine(value: float | None) -> str:
+    return "-" if value is None else format_signed(value)
+
+
+def _write_quantiles(measurement: AddMeasurement) -> str:
+    if measurement.quantiles is None:
+        return "-"
+    held = measurement.quantiles.out_norm
+    return f"{format_number(held.p5)}..{format_number(held.p95)}"
 
 
 def _describe_extremes(sites: list[_Site]) -> Iterator[str]:

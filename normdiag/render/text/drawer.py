@@ -87,7 +87,7 @@ def _draw_heading(heading: Heading) -> RenderableType:
     if heading.level == 1:
         return Text.assemble((title, "bold"), more)
     if heading.level == 2:
-        return Text.assemble("\n", (title, "bold"), more)
+        return make_paragraph(Text.assemble("\n", (title, "bold"), more), indent=0)
     return make_paragraph(Text.assemble(*_draw_severity(heading), (title, "bold"), (more, "")))
 
 

@@ -10,17 +10,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from rich import box
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from normdiag.findings import Severity
 from normdiag.render.elements import Style
+from normdiag.render.text.folded_names import fold_words
 
 INDENT = 2
 GAP = 2
 """Between columns: one of padding and one that the box draws."""
+LONGEST_LINE = 120
+"""Of prose, which nobody reads in lines as long as a wide terminal; tables have more columns."""
 STYLES: Mapping[Style, str] = {
     "plain": "",
     "quiet": "dim",
@@ -37,10 +41,27 @@ _RULED = box.Box(str(box.SIMPLE_HEAD), ascii=True)
 """Declared ASCII so that rich leaves it alone; `plain_output` replaces its line where it must."""
 
 
+class Prose:
+    """Words that wrap: into lines that can be read, and between the parts of long names."""
+
+    def __init__(self, text: Text, indent: int = 0) -> None:
+        self._text = text
+        self._indent = indent
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        width = min(options.max_width, LONGEST_LINE)
+        words = fold_words(self._text, max(1, width - self._indent))
+        padded = Padding(words, (0, 0, 0, self._indent), expand=False)
+        yield from console.render(padded, options.update(width=width))
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        width = min(options.max_width, LONGEST_LINE)
+        return Measurement.get(console, options, self._text).with_maximum(width)
+
+
 def make_paragraph(text: str | Text, style: str = "", indent: int = INDENT) -> RenderableType:
     """Return a paragraph that wraps."""
-    words = text if isinstance(text, Text) else Text(text, style)
-    return Padding(words, (0, 0, 0, indent), expand=False)
+    return Prose(text if isinstance(text, Text) else Text(text, style), indent)
 
 
 def make_facts(rows: Iterable[tuple[str, Text]], indent: int = INDENT) -> RenderableType:
@@ -49,7 +70,7 @@ def make_facts(rows: Iterable[tuple[str, Text]], indent: int = INDENT) -> Render
     grid.add_column()
     grid.add_column(overflow="fold")
     for label, value in rows:
-        grid.add_row(Text(label, STYLES["quiet"]), value)
+        grid.add_row(Text(label, STYLES["quiet"]), Prose(value))
     return Padding(grid, (0, 0, 0, indent), expand=False)
 
 

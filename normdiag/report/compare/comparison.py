@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import field
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,8 @@ from normdiag.evidence.differences import NormDifference, RelativeDifference, Ve
 from normdiag.evidence.record import record
 from normdiag.evidence.subject import Subject
 from normdiag.findings import Finding, Severity, SkippedRule
+from normdiag.number_text import format_count
+from normdiag.printable_text import escape_in_full
 from normdiag.report import atomic, v1
 
 ComparisonBasis = Literal["values", "summaries", "structure"]
@@ -147,6 +150,17 @@ class Comparison:
         """Severities of all differences and of findings that are new or worse."""
         changed = (c.finding.severity for c in self.changes if c.state != "gone")
         return frozenset((*(d.severity for d in self.differences), *changed))
+
+    def __repr__(self) -> str:
+        counts = [format_count(len(self.differences), "difference")]
+        counts += [
+            f"{format_count(many, 'finding')} {state}"
+            for state, many in Counter(change.state for change in self.changes).items()
+        ]
+        title = f"{self.a.target} and {self.b.target}: {self.headline}"
+        more = "more: normdiag.render_report(comparison), .differences, .stream, .changes"
+        lines = map(escape_in_full, (title, ", ".join(counts), more))
+        return "<normdiag comparison: " + "\n  ".join(lines) + ">"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON document as plain dicts, lists, strings and numbers, as it is saved."""

@@ -24,7 +24,7 @@ def describe_report(report: Report) -> str:
     stacks += _count_others(len(views), "stack")
     found = [describe_finding_line(each) for each in report.findings[:_SHOWN]]
     found += _count_others(len(report.findings), "finding")
-    more = "report.summary() tells all, report.to_frame(..) has the numbers"
+    more = "more: report.summary(), summary(full=True), to_frame(..), plot.<chart>()"
     lines = [describe_verdict(report), describe_subject(report), *stacks, *found, more]
     first, *others = (shorten_line(line) for line in lines)
     return "\n".join([f"<normdiag report: {first}", *(f"  {line}" for line in others)]) + ">"
