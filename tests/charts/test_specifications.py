@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from normdiag.charts import CHARTS, MissingDataError
-from normdiag.charts.colours import THRESHOLD
+from normdiag.charts.colours import BLUE, THRESHOLD
 from normdiag.charts.compared_streams import COMPARED
+from normdiag.charts.depth_chart import Curve, DepthChart
+from normdiag.charts.places import Place
 from normdiag.charts.registry import CHART_OF_RULE
+from normdiag.charts.specification import specify_depth_chart
 from normdiag.findings import Finding
 from normdiag.report.compare.compare import compare_reports
 from normdiag.rules.registry import RULES
@@ -150,6 +154,19 @@ def test_what_an_axis_cannot_show_is_marked_and_counted() -> None:
     crosses = [layer for layer in layers_with(spec, "point") if layer["mark"].get("shape")]
     assert {row["value"] for layer in crosses for row in layer["data"]["values"]} == {"nan"}
     assert "Crosses: 4 of 8 values" in spec["title"]["subtitle"][0]
+
+
+def test_crosses_of_what_is_too_small_stand_at_the_lower_edge() -> None:
+    places = [Place(x=x, id=f"site {x}", stack="", layer=x) for x in range(4)]
+    curve = Curve(name="c", colour=BLUE, places=places, values=[1.0, 0.0, math.inf, math.nan])
+    chart = DepthChart(
+        title="t", healthy="h.", x_title="x", y_title="y", is_log=True, curves=(curve,)
+    )
+    edges = {
+        layer["encoding"]["y"]["value"]: [row["x"] for row in layer["data"]["values"]]
+        for layer in layers_with(specify_depth_chart(chart), "point")
+    }
+    assert edges == {"height": [1], 0: [2, 3]}
 
 
 def test_the_charts_of_a_comparison_are_valid() -> None:
