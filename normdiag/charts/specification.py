@@ -19,6 +19,8 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH = 720
 HEIGHT = 260
+_DIGITS = 6
+"""Of the number at a tick."""
 _FEW = 12
 """Up to so many sites, each has a tick."""
 _MANY = 40
@@ -68,7 +70,12 @@ def is_drawable(value: float | None, *, is_log: bool) -> bool:
 
 
 def _encode_y(chart: DepthChart) -> Spec:
-    axis: Spec = {"title": chart.y_title, "format": ".6~g", "labelOverlap": True, "tickCount": 6}
+    axis: Spec = {
+        "title": chart.y_title,
+        "format": f".{_count_digits(chart)}~g",
+        "labelOverlap": True,
+        "tickCount": 6,
+    }
     scale: Spec = {"type": "linear", "zero": False}
     if chart.is_log:
         low, high = choose_domain(_list_drawn(chart))
@@ -79,6 +86,15 @@ def _encode_y(chart: DepthChart) -> Spec:
     elif chart.y_domain is not None:
         scale["domain"] = list(chart.y_domain)
     return {"field": "y", "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _count_digits(chart: DepthChart) -> int:
+    """Digits that tell two ticks apart: more where all values lie close together, far from 0."""
+    drawn = list(_list_drawn(chart))
+    span, largest = max(drawn) - min(drawn), max(map(abs, drawn))
+    if not 0 < span < largest:
+        return _DIGITS
+    return min(15, max(_DIGITS, math.ceil(math.log10(largest / span)) + 2))
 
 
 def _list_drawn(chart: DepthChart) -> Iterator[float]:

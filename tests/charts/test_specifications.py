@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -167,6 +168,21 @@ def test_crosses_of_what_is_too_small_stand_at_the_lower_edge() -> None:
         for layer in layers_with(specify_depth_chart(chart), "point")
     }
     assert edges == {"height": [1], 0: [2, 3]}
+
+
+def test_ticks_of_values_that_lie_close_together_are_told_apart() -> None:
+    places = [Place(x=x, id=f"site {x}", stack="", layer=x) for x in range(2)]
+    texts = []
+    for values in ((1.0, 1.00000003), (1.0, 2.0)):
+        curve = Curve(name="c", colour=BLUE, places=places, values=values)
+        chart = DepthChart(
+            title="t", healthy="h.", x_title="x", y_title="y", is_log=False, curves=(curve,)
+        )
+        svg = vl_convert.vegalite_to_svg(specify_depth_chart(chart))
+        texts.append(re.findall(r">(1\.[0-9]+)</text>", svg))
+    near, far = texts
+    assert len(near) == len(set(near)) > 2
+    assert "1.2" in far
 
 
 def test_the_charts_of_a_comparison_are_valid() -> None:

@@ -30,8 +30,8 @@ class PicturedPage:
     build: Callable[[], Document]
     height: int
     """Pixels from the top."""
-    next_group: str
-    """Title of the first group of charts that does not stand in the picture."""
+    until: str
+    """Id of the first element that is not, or not wholly, in the picture."""
 
 
 def build_broken() -> Document:
@@ -58,9 +58,9 @@ def build_comparison() -> Document:
 
 
 PAGES = {
-    "broken": PicturedPage(build=build_broken, height=1310, next_group="The stream"),
-    "smollm2": PicturedPage(build=build_smollm2, height=1900, next_group="Updates"),
-    "comparison": PicturedPage(build=build_comparison, height=1800, next_group=""),
+    "broken": PicturedPage(build=build_broken, height=1310, until="group-the-stream"),
+    "smollm2": PicturedPage(build=build_smollm2, height=2290, until="chart-largest_value"),
+    "comparison": PicturedPage(build=build_comparison, height=1700, until="chart-stream_ratio"),
 }
 
 
@@ -68,7 +68,7 @@ def draw_pages(name: str) -> dict[Path, bytes]:
     """Photograph one page in every scheme: path below the root of the repository -> PNG."""
     pictured = PAGES[name]
     page = write_document(pictured.build())
-    content = select_content(page, pictured.next_group)
+    content = select_content(page, pictured.until)
     return {
         path_of(name, scheme): write_content(
             photograph_page(page, pictured.height, scheme), content
@@ -79,7 +79,7 @@ def draw_pages(name: str) -> dict[Path, bytes]:
 
 def describe_page(name: str) -> str:
     """Return the content that the pictures of a page would have now."""
-    return select_content(write_document(PAGES[name].build()), PAGES[name].next_group)
+    return select_content(write_document(PAGES[name].build()), PAGES[name].until)
 
 
 def path_of(name: str, scheme: str) -> Path:
@@ -87,12 +87,13 @@ def path_of(name: str, scheme: str) -> Path:
     return FOLDER / f"{name}-{scheme}.png"
 
 
-def select_content(page: str, next_group: str) -> str:
-    """Return what the picture shows, as HTML: the style, cards and static charts, no scripts."""
+def select_content(page: str, until: str) -> str:
+    """Return what the picture shows, as HTML: the style, cards and static charts, no scripts.
+
+    Raises ValueError where the page has nothing with the id `until`.
+    """
     page = _MACHINE.sub("", _POLICY.sub("", _SCRIPT.sub("", page)))
-    if not next_group:
-        return page
-    before, mark, _ = page.partition(f'<h2 id="group-{next_group.lower().replace(" ", "-")}">')
+    before, mark, _ = page.partition(f'id="{until}"')
     if not mark:
-        raise ValueError(f"the page has no group {next_group!r}")
+        raise ValueError(f"the page has no element {until!r}")
     return before

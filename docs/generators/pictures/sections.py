@@ -49,7 +49,7 @@ def format_pictures(rule: Rule) -> str:
 def describe_pictures(code: str, captions: list[Caption]) -> str:
     """Say what is drawn, in which unit, what is healthy, and what lines and rings are."""
     first = captions[0]
-    sentences = [f"{first.title}; {first.unit}.", *_list_shared(captions)]
+    sentences = [f"{first.title} (axis: {first.unit}).", *_list_shared(captions)]
     if first.thresholds:
         sentences.append(f"Dashed: {', '.join(first.thresholds)}.")
     if first.is_ringed:
