@@ -160,3 +160,32 @@ def test_only_pictures_of_rules_with_a_plot_are_there() -> None:
     wanted = {captions.path_of(rule, side).name for rule in PICTURED for side in captions.SIDES}
     assert {path.name for path in (ROOT / captions.FOLDER).iterdir()} == wanted
     assert terminal.PATH.parent == pages.FOLDER
+
+
+SHOWN = [
+    (page, alternative, source)
+    for page in (ROOT / "README.md", ROOT / "docs" / "guides" / "pages.md")
+    for pair in re.findall(
+        r'!\[(.+?)\]\((.+?)\)|<img alt="(.+?)" src="(.+?)">', page.read_text(encoding="utf-8")
+    )
+    for alternative, source in [pair[:2] if pair[0] else pair[2:]]
+]
+
+
+@pytest.mark.parametrize(("page", "alternative", "source"), SHOWN, ids=lambda each: Path(each).name)
+def test_what_is_said_of_a_picture_is_in_it(page: Path, alternative: str, source: str) -> None:
+    path = page.parent / source
+    data = path.read_bytes()
+    content = read_content(data) if path.suffix == ".png" else data.decode()
+    numbers = re.findall(r"\d+(?:\.\d+)?", re.sub(r"\w+LM2", "", alternative))
+    assert [number for number in numbers if number not in content] == []
+    dark = path.with_name(path.name.replace("light", "dark"))
+    assert dark.exists()
+    assert path.suffix == ".svg" or f'srcset="{source.replace("light", "dark")}"' in (
+        page.read_text(encoding="utf-8")
+    )
+
+
+def test_the_pictures_of_pages_are_shown_somewhere() -> None:
+    shown = {Path(source).stem for _, _, source in SHOWN}
+    assert shown == {"terminal", *(f"{name}-light" for name in pages.PAGES)}

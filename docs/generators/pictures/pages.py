@@ -8,6 +8,7 @@ from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
+from docs.generators.pictures.broken_model import inspect_broken
 from docs.generators.pictures.browser import SCHEMES, photograph_page
 from docs.generators.pictures.png_content import write_content
 from normdiag.pipeline import Options, compare, inspect
@@ -36,8 +37,7 @@ class PicturedPage:
 
 def build_broken() -> Document:
     """The page of 48 blocks without any norm: the stream and the gradient explode."""
-    with chdir(ROOT):
-        return build_document(inspect("sample_models/no_norm.py:build"), Shown())
+    return build_document(inspect_broken(), Shown())
 
 
 def build_smollm2() -> Document:
@@ -59,7 +59,7 @@ def build_comparison() -> Document:
 
 PAGES = {
     "broken": PicturedPage(build=build_broken, height=1310, until="group-the-stream"),
-    "smollm2": PicturedPage(build=build_smollm2, height=2290, until="chart-largest_value"),
+    "smollm2": PicturedPage(build=build_smollm2, height=2500, until="chart-largest_value"),
     "comparison": PicturedPage(build=build_comparison, height=1700, until="chart-stream_ratio"),
 }
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import io
-from contextlib import chdir
 from pathlib import Path
 
 from rich.console import Console
 
-from normdiag.pipeline import inspect
+from docs.generators.pictures.broken_model import MODEL, inspect_broken
 from normdiag.render.formats import FORMATS
 from normdiag.render.interface import Options
 
-ROOT = Path(__file__).parents[3]
 PATH = Path("docs/pictures/terminal.svg")
-MODEL = "sample_models/no_norm.py:build"
 COLUMNS = 80
 _FORMAT = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">
@@ -45,8 +42,6 @@ _FORMAT = """\
 
 def draw_terminal() -> str:
     """Return the picture: the same characters for the same report, escaped by rich."""
-    with chdir(ROOT):
-        report = inspect(MODEL)
     console = Console(
         record=True,
         file=io.StringIO(),
@@ -56,7 +51,7 @@ def draw_terminal() -> str:
         legacy_windows=False,
         _environ={},
     )
-    FORMATS["inspect"]["text"](report, console, Options(first_screen=True))
+    FORMATS["inspect"]["text"](inspect_broken(), console, Options(first_screen=True))
     return console.export_svg(
         title=f"normdiag inspect {MODEL}", code_format=_FORMAT, unique_id="terminal"
     )
