@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import zlib
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from docs.generators.pictures import __main__ as pictures
-from docs.generators.pictures import captions, pages, sections, terminal
+from docs.generators.pictures import captions, gallery, pages, sections, terminal
 from docs.generators.pictures.gallery import frame_picture, narrow_chart
 from docs.generators.pictures.png_content import list_chunks, read_content, write_content
 from docs.generators.pictures.sameness import is_same_picture
-from normdiag.charts.registry import CHART_OF_RULE
+from normdiag.charts.registry import CHART_OF_RULE, CHARTS
+from normdiag.charts.specification import Spec
+from normdiag.report.report import Report
 from normdiag.rules.registry import RULES
 
 pytest.importorskip("vl_convert", reason="pip install 'normdiag[html]'")
@@ -114,6 +117,26 @@ def test_a_missing_and_a_changed_picture_are_told(tmp_path: Path) -> None:
     assert "something else" in pictures.describe_staleness(path, SVG.replace("1.12", "2"))
 
 
+@pytest.mark.parametrize(
+    "old", ["smallest, median and largest", "far from them", '"y": 1.0', "log"]
+)
+def test_a_chart_that_says_or_draws_something_else_is_noticed(
+    old: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = next(rule for rule in RULES if rule.name == "gain-level")
+    shown = (ROOT / captions.path_of(rule, "silent")).read_text(encoding="utf-8")
+    assert is_same_picture(shown, gallery.draw_side(rule, "silent"))
+    draw = CHARTS["gains"]
+
+    def draw_other(report: Report) -> Spec:
+        text = json.dumps(draw(report), ensure_ascii=False)
+        assert old in text
+        return json.loads(text.replace(old, {'"y": 1.0': '"y": 1.1', "log": "sqrt"}.get(old, "?")))
+
+    monkeypatch.setattr(gallery, "CHARTS", {**CHARTS, "gains": draw_other})
+    assert not is_same_picture(shown, gallery.draw_side(rule, "silent"))
+
+
 def test_an_unknown_part() -> None:
     assert pictures.main(["--check", "gallery"]) == 2
 
@@ -145,11 +168,11 @@ def test_the_page_of_a_rule_with_a_plot_shows_both_models(rule) -> None:
     if rule not in PICTURED:
         assert page == "text\n\n## How to fix\n\nmore"
         return
-    shown = re.findall(r"!\[(.+?)\]\((.+?)\)", page)
-    assert [(ROOT / "docs" / "rules" / path).resolve() for _, path in shown] == [
+    shown = re.findall(r'<img width="380" src="(.+?)" alt="(.+?)">', page)
+    assert [(ROOT / "docs" / "rules" / path).resolve() for path, _ in shown] == [
         ROOT / captions.path_of(rule, side) for side in captions.SIDES
     ]
-    assert all(len(alternative) > 40 for alternative, _ in shown)
+    assert all(len(alternative) > 40 for _, alternative in shown)
     for model in (rule.fires_on, rule.silent_on):
         assert f"`{model}`" in page
     rows = [line for line in page.splitlines() if line.startswith("| ")]

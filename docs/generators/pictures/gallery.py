@@ -25,7 +25,7 @@ from normdiag.rules.registry import RULES
 from normdiag.rules.rule import Rule
 from tests.rules.sample_reports import ROOT, inspect_target
 
-_WIDTH, _HEIGHT, _PADDING = 350, 220, 10
+_WIDTH, _HEIGHT, _PADDING = 320, 220, 10
 _FACE = 'color="#1b1f24" font-family="Liberation Sans, Arial, Helvetica, sans-serif"'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 
 from docs.generators.pictures.captions import SIDES, Caption, path_of, read_caption
@@ -9,6 +10,8 @@ from normdiag.charts.registry import CHART_OF_RULE
 from normdiag.rules.rule import Rule
 
 ROOT = Path(__file__).parents[3]
+_SHOWN_WIDTH = 380
+"""Pixels: two of them stand in a column of GitHub."""
 _MARK = "\n## How to fix\n"
 
 
@@ -30,18 +33,13 @@ def format_pictures(rule: Rule) -> str:
     captions = [
         read_caption((ROOT / path_of(rule, side)).read_text(encoding="utf-8")) for side in SIDES
     ]
-    models = (rule.fires_on, rule.silent_on)
-    heads = [
-        f"`{model}`: {caption.verdict}" for model, caption in zip(models, captions, strict=True)
-    ]
+    heads = [f"`{model}`" for model in (rule.fires_on, rule.silent_on)]
     pictures = [
-        f"![{_escape(caption.alternative)}](../pictures/rules/{path_of(rule, side).name})"
+        _place_picture(path_of(rule, side).name, caption.alternative)
         for side, caption in zip(SIDES, captions, strict=True)
     ]
-    rows = [heads, ["---", "---"], pictures]
-    own = [_list_own(caption, captions) for caption in captions]
-    if any(own):
-        rows.append(own)
+    verdicts = [_describe_side(caption, captions) for caption in captions]
+    rows = [heads, ["---", "---"], pictures, verdicts]
     table = "\n".join(f"| {' | '.join(cells)} |" for cells in rows)
     return f"{table}\n\n{describe_pictures(rule.code, captions)}"
 
@@ -65,13 +63,21 @@ def _list_shared(captions: list[Caption]) -> list[str]:
     ]
 
 
-def _list_own(caption: Caption, captions: list[Caption]) -> str:
+def _describe_side(caption: Caption, captions: list[Caption]) -> str:
+    """Say whether the model is reported, and what the chart says of this model alone."""
     shared = _list_shared(captions)
-    return _escape(" ".join(each for each in caption.sentences if each not in shared))
+    own = [each for each in caption.sentences if each not in shared]
+    return _escape(" ".join([f"{caption.verdict.capitalize()}.", *own]))
+
+
+def _place_picture(name: str, alternative: str) -> str:
+    """Return the element: both pictures of a page are equally wide, whatever stands above them."""
+    text = html.escape(alternative).replace("|", "&#124;")
+    return f'<img width="{_SHOWN_WIDTH}" src="../pictures/rules/{name}" alt="{text}">'
 
 
 def _escape(text: str) -> str:
-    """Return text that neither ends a cell nor a picture's description."""
+    """Return text that neither ends a cell nor is taken for Markdown."""
     for char in "\\|[]*_<`":
         text = text.replace(char, f"\\{char}")
     return text
