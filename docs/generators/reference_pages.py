@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from docs.generators.pictures.sections import add_pictures
 from normdiag.cli import reference
 from normdiag.report import schema
 from normdiag.rules import page
@@ -22,7 +23,10 @@ OWNED = ("docs/rules",)
 
 def generate_files() -> dict[Path, str]:
     """Generate every file: path below the root of the repository -> text."""
-    rules = {f"docs/rules/{rule.name}.md": page.format_rule_page(rule) for rule in RULES}
+    rules = {
+        f"docs/rules/{rule.name}.md": add_pictures(page.format_rule_page(rule), rule)
+        for rule in RULES
+    }
     files = {
         **rules,
         "docs/rules/index.md": page.format_rule_index(RULES),

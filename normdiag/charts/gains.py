@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from normdiag.charts.colours import BLUE, ORANGE, SKY
+from normdiag.charts.colours import BLUE, GREEN, ORANGE, SKY
 from normdiag.charts.depth_chart import Band, Curve, DepthChart, Level
 from normdiag.charts.places import list_norms
 from normdiag.charts.specification import Spec, specify_depth_chart
@@ -37,6 +37,13 @@ def chart_gains(report: Report) -> Spec:
                     colour=ORANGE,
                     places=places,
                     values=[None if g is None else g.max_abs for g in gains],
+                    form="dots",
+                ),
+                Curve(
+                    name="smallest",
+                    colour=GREEN,
+                    places=places,
+                    values=[None if g is None else g.min_abs for g in gains],
                     form="dots",
                 ),
                 Curve(

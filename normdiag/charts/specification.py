@@ -19,6 +19,8 @@ Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 WIDTH = 720
 HEIGHT = 260
+_DIGITS = 6
+"""Of the number at a tick."""
 _FEW = 12
 """Up to so many sites, each has a tick."""
 _MANY = 40
@@ -68,7 +70,12 @@ def is_drawable(value: float | None, *, is_log: bool) -> bool:
 
 
 def _encode_y(chart: DepthChart) -> Spec:
-    axis: Spec = {"title": chart.y_title, "format": ".6~g", "labelOverlap": True, "tickCount": 6}
+    axis: Spec = {
+        "title": chart.y_title,
+        "format": f".{_count_digits(chart)}~g",
+        "labelOverlap": True,
+        "tickCount": 6,
+    }
     scale: Spec = {"type": "linear", "zero": False}
     if chart.is_log:
         low, high = choose_domain(_list_drawn(chart))
@@ -79,6 +86,15 @@ def _encode_y(chart: DepthChart) -> Spec:
     elif chart.y_domain is not None:
         scale["domain"] = list(chart.y_domain)
     return {"field": "y", "type": "quantitative", "scale": scale, "axis": axis}
+
+
+def _count_digits(chart: DepthChart) -> int:
+    """Digits that tell two ticks apart: more where all values lie close together, far from 0."""
+    drawn = list(_list_drawn(chart))
+    span, largest = max(drawn) - min(drawn), max(map(abs, drawn))
+    if not 0 < span < largest:
+        return _DIGITS
+    return min(15, max(_DIGITS, math.ceil(math.log10(largest / span)) + 2))
 
 
 def _list_drawn(chart: DepthChart) -> Iterator[float]:
@@ -101,7 +117,7 @@ def _encode_x(chart: DepthChart) -> Spec:
 
 def _encode_colour(chart: DepthChart) -> Spec:
     """One legend for all curves and bands, in the order in which they are listed."""
-    colours = {band.name: band.colour for band in chart.bands}
+    colours = {_name_band(band): band.colour for band in chart.bands}
     colours |= {curve.name: curve.colour for curve in chart.curves}
     return {
         "field": "series",
@@ -139,13 +155,7 @@ def _draw_curve(curve: Curve, chart: DepthChart, y: Spec, colour: Spec) -> Itera
                 ],
             },
         }
-    lost = [
-        {"x": at.x, "site": at.id, "value": str(value)}
-        for at, value in zip(curve.places, curve.values, strict=True)
-        if value is not None and not is_drawable(value, is_log=chart.is_log)
-    ]
-    if lost:
-        yield _mark_undrawn(lost, curve.name, chart)
+    yield from _mark_undrawn(curve, chart)
 
 
 def _choose_mark(curve: Curve, points: int) -> Spec:
@@ -158,8 +168,24 @@ def _choose_mark(curve: Curve, points: int) -> Spec:
     return {"type": "line", "point": dots, **dash}
 
 
-def _mark_undrawn(rows: list[Spec], name: str, chart: DepthChart) -> Spec:
-    """Crosses at the upper edge, at every site whose value the axis has no place for."""
+def _mark_undrawn(curve: Curve, chart: DepthChart) -> Iterator[Spec]:
+    """Crosses at every site whose value the axis has no place for.
+
+    They stand at the lower edge for what is too small, at the upper one for inf and NaN.
+    """
+    for is_small, edge in ((False, 0), (True, "height")):
+        rows = [
+            {"x": at.x, "site": at.id, "value": str(value)}
+            for at, value in zip(curve.places, curve.values, strict=True)
+            if value is not None
+            and not is_drawable(value, is_log=chart.is_log)
+            and (value <= 0) == is_small
+        ]
+        if rows:
+            yield _draw_crosses(rows, curve.name, chart, edge)
+
+
+def _draw_crosses(rows: list[Spec], name: str, chart: DepthChart, edge: float | str) -> Spec:
     return {
         "data": {"values": rows},
         "mark": {
@@ -171,7 +197,7 @@ def _mark_undrawn(rows: list[Spec], name: str, chart: DepthChart) -> Spec:
         },
         "encoding": {
             "x": _encode_x(chart),
-            "y": {"value": 0},
+            "y": {"value": edge},
             "tooltip": [
                 {"field": "site", "title": "site"},
                 {"field": "value", "title": f"{name}, not drawn", "type": "nominal"},
@@ -180,9 +206,14 @@ def _mark_undrawn(rows: list[Spec], name: str, chart: DepthChart) -> Spec:
     }
 
 
+def _name_band(band: Band) -> str:
+    """The name in the legend, which has one kind of sign for bands and lines."""
+    return f"{band.name} (band)"
+
+
 def _draw_band(band: Band, y: Spec, colour: Spec, *, is_log: bool) -> Iterator[Spec]:
     rows = [
-        {"x": at.x, "y": ends[0], "y2": ends[1], "series": band.name, **_describe_place(at)}
+        {"x": at.x, "y": ends[0], "y2": ends[1], "series": _name_band(band), **_describe_place(at)}
         for at, ends in zip(band.places, band.ranges, strict=True)
         if ends is not None and all(is_drawable(end, is_log=is_log) for end in ends)
     ]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from normdiag.charts import CHARTS, MissingDataError
-from normdiag.charts.colours import THRESHOLD
+from normdiag.charts.colours import BLUE, THRESHOLD
 from normdiag.charts.compared_streams import COMPARED
+from normdiag.charts.depth_chart import Curve, DepthChart
+from normdiag.charts.places import Place
 from normdiag.charts.registry import CHART_OF_RULE
+from normdiag.charts.specification import specify_depth_chart
 from normdiag.findings import Finding
 from normdiag.report.compare.compare import compare_reports
 from normdiag.rules.registry import RULES
@@ -150,6 +155,34 @@ def test_what_an_axis_cannot_show_is_marked_and_counted() -> None:
     crosses = [layer for layer in layers_with(spec, "point") if layer["mark"].get("shape")]
     assert {row["value"] for layer in crosses for row in layer["data"]["values"]} == {"nan"}
     assert "Crosses: 4 of 8 values" in spec["title"]["subtitle"][0]
+
+
+def test_crosses_of_what_is_too_small_stand_at_the_lower_edge() -> None:
+    places = [Place(x=x, id=f"site {x}", stack="", layer=x) for x in range(4)]
+    curve = Curve(name="c", colour=BLUE, places=places, values=[1.0, 0.0, math.inf, math.nan])
+    chart = DepthChart(
+        title="t", healthy="h.", x_title="x", y_title="y", is_log=True, curves=(curve,)
+    )
+    edges = {
+        layer["encoding"]["y"]["value"]: [row["x"] for row in layer["data"]["values"]]
+        for layer in layers_with(specify_depth_chart(chart), "point")
+    }
+    assert edges == {"height": [1], 0: [2, 3]}
+
+
+def test_ticks_of_values_that_lie_close_together_are_told_apart() -> None:
+    places = [Place(x=x, id=f"site {x}", stack="", layer=x) for x in range(2)]
+    texts = []
+    for values in ((1.0, 1.00000003), (1.0, 2.0)):
+        curve = Curve(name="c", colour=BLUE, places=places, values=values)
+        chart = DepthChart(
+            title="t", healthy="h.", x_title="x", y_title="y", is_log=False, curves=(curve,)
+        )
+        svg = vl_convert.vegalite_to_svg(specify_depth_chart(chart))
+        texts.append(re.findall(r">(1\.[0-9]+)</text>", svg))
+    near, far = texts
+    assert len(near) == len(set(near)) > 2
+    assert "1.2" in far
 
 
 def test_the_charts_of_a_comparison_are_valid() -> None:

@@ -6,9 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from docs.generators.pictures.captions import SIDES, path_of
+from docs.generators.pictures.gallery import draw_side
+from docs.generators.pictures.sameness import is_same_picture
+from normdiag.charts.registry import CHART_OF_RULE
 from normdiag.rules.registry import RULES
 from normdiag.rules.rule import Rule
-from tests.rules.sample_reports import inspect_target, target
+from tests.rules.sample_reports import ROOT, inspect_target, target
 
 EACH = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 
@@ -69,6 +73,17 @@ def test_it_is_silent_on_the_healthy_twin(rule: Rule, written: Path) -> None:
 def test_a_healthy_model_passes_every_gate(model: str, written: Path) -> None:
     report = inspect_target(target(f"sample_models/{model}", written))
     assert [f.message for f in report.findings if f.severity != "info"] == []
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if rule.code in CHART_OF_RULE], ids=lambda rule: rule.name
+)
+def test_its_picture_in_the_documentation_is_current(rule: Rule, side: str) -> None:
+    """Here, where the reports are: `python -m docs.generators.pictures rules` draws it anew."""
+    pytest.importorskip("vl_convert", reason="pip install 'normdiag[html]'")
+    shown = (ROOT / path_of(rule, side)).read_text(encoding="utf-8")
+    assert is_same_picture(shown, draw_side(rule, side))
 
 
 @EACH

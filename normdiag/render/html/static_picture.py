@@ -23,6 +23,7 @@ _CONFIG: Spec = {
         "gridOpacity": 0.15,
         "labelFontSize": 11,
         "titleFontSize": 12,
+        "titlePadding": 10,  # a reader's font may be wider than the one that was measured
     },
     "legend": {
         "labelColor": "currentColor",

@@ -1,0 +1,1 @@
+"""Pictures of the documentation, each with the content that it was made from."""
