@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from normdiag.evidence.record import record
@@ -79,3 +80,5 @@ class Judgement:
     """Codes of the rules that ran without a finding."""
     nearest: tuple[NearestLimit, ...] = ()
     """Of the rules that passed, the thresholds that are nearest to being passed, at most three."""
+    thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Code -> threshold -> value, of the thresholds that the user set: others had their default."""

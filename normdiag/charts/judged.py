@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from normdiag.charts.thresholds import read_default
+from normdiag.charts.thresholds import read_limit
 from normdiag.report.report import Report
 
 Rated = tuple[str, float, float]
@@ -43,7 +43,7 @@ def rank_nearness(report: Report) -> list[Nearness]:
     """Return the worst site of every quantity that was measured, the nearest first."""
     found = []
     for judged in QUANTITIES:
-        limit = read_default(judged.code, judged.threshold)
+        limit = read_limit(report, judged.code, judged.threshold)
         worst = max(
             (each for each in judged.read_sites(report, limit) if each[2] == each[2]),
             key=lambda each: each[2],
@@ -83,7 +83,7 @@ def _rate_overwrites(report: Report, limit: float) -> Iterator[Rated]:
 
 
 def _rate_cancelling(report: Report, limit: float) -> Iterator[Rated]:
-    cosine = read_default("ND404", "cosine")
+    cosine = read_limit(report, "ND404", "cosine")
     for site, at in report.measurements.stream.items():
         if at.out_ratio is not None:
             near = min(_divide(limit, at.out_ratio.median), at.cosine.median / cosine)
@@ -99,7 +99,7 @@ def _rate_likeness(report: Report, limit: float) -> Iterator[Rated]:
 
 
 def _rate_large_values(report: Report, limit: float) -> Iterator[Rated]:
-    ratio = read_default("ND304", "ratio")
+    ratio = read_limit(report, "ND304", "ratio")
     for site, at in report.measurements.stream.items():
         near = min(at.max_abs / limit, _divide(at.max_abs, ratio * at.median_abs))
         yield site, at.max_abs, near
@@ -149,13 +149,13 @@ def _rate_gains(report: Report, limit: float) -> Iterator[Rated]:
 
 
 def _rate_falling_gradients(report: Report, limit: float) -> Iterator[Rated]:
-    gradients, total = report.measurements.gradients, read_default("ND601", "total")
+    gradients, total = report.measurements.gradients, read_limit(report, "ND601", "total")
     for stack, trend in gradients.trends.items() if gradients is not None else ():
         yield stack, trend.rate, min(trend.rate / limit, trend.total / total)
 
 
 def _rate_rising_gradients(report: Report, limit: float) -> Iterator[Rated]:
-    gradients, total = report.measurements.gradients, read_default("ND602", "total")
+    gradients, total = report.measurements.gradients, read_limit(report, "ND602", "total")
     for stack, trend in gradients.trends.items() if gradients is not None else ():
         rate, whole = _divide(1.0, trend.rate), _divide(1.0, trend.total)
         yield stack, rate, min(rate / limit, whole / total)
