@@ -15,7 +15,7 @@ from normdiag.evidence.gradients import Gradients
 from normdiag.number_text import format_number, format_percent
 from normdiag.report.report import Report
 
-_SHOWN = 30
+_SHOWN = 14
 
 
 def chart_gradient_stream(report: Report) -> Spec:

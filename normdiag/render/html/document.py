@@ -53,6 +53,29 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerDrawing:
+    """One kind of layer of one stack."""
+
+    title: str
+    formula: str
+    layers: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """The architecture, as pictures that no script draws."""
+
+    name: str
+    title: str
+    healthy: str
+    pictures: tuple[LayerDrawing, ...]
+    notes: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
+    """Titles of the findings that it shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FigureGroup:
     """Figures below one heading."""
 
@@ -84,6 +107,7 @@ class Document:
     no_cards: str = ""
     """The sentence that stands instead of cards."""
     groups: tuple[FigureGroup, ...] = ()
+    drawing: Drawing | None = None
     undrawn: tuple[tuple[str, str], ...] = ()
     """Names of charts without numbers, and why."""
     sections: tuple[Section, ...] = ()
