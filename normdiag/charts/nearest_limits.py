@@ -15,7 +15,8 @@ from normdiag.report.report import Report
 _SHOWN = 12
 _FURTHEST = 1e-3
 """Bars of quantities further from their threshold than this have no length."""
-_STEP = 24
+_STEP, _BAR = 34, 13
+"""Pixels of a row, and of its bar: the name stands above it, at any width of the page."""
 
 
 def chart_nearest_limits(report: Report) -> Spec:
@@ -34,7 +35,7 @@ def chart_nearest_limits(report: Report) -> Spec:
         )
     rows = [_make_row(each) for each in ranked]
     top = max(2.0, *(each.nearness for each in ranked)) * 30
-    name = {"field": "name", "type": "nominal", "sort": None}
+    name = {"field": "name", "type": "nominal", "sort": None, "axis": None}
     x = {
         "field": "nearness",
         "type": "quantitative",
@@ -47,9 +48,9 @@ def chart_nearest_limits(report: Report) -> Spec:
     }
     bars = {
         "data": {"values": rows},
-        "mark": {"type": "bar", "clip": True},
+        "mark": {"type": "bar", "clip": True, "height": _BAR, "yOffset": 8},
         "encoding": {
-            "y": {**name, "axis": {"title": None, "labelLimit": 260}},
+            "y": name,
             "x": x,
             "x2": {"datum": _FURTHEST},
             "color": {
@@ -74,16 +75,21 @@ def chart_nearest_limits(report: Report) -> Spec:
         "mark": {"type": "rule", "color": THRESHOLD, "strokeDash": [7, 3], "strokeWidth": 1.5},
         "encoding": {"x": x},
     }
+    names = {
+        "data": {"values": rows},
+        "mark": {"type": "text", "align": "left", "dx": 2, "dy": -7},
+        "encoding": {"y": name, "x": {"value": 0}, "text": {"field": "name"}},
+    }
     texts = {
         "data": {"values": rows},
-        "mark": {"type": "text", "align": "left", "dx": 6, "limit": 320},
+        "mark": {"type": "text", "align": "left", "dx": 6, "dy": 8, "limit": 320},
         "encoding": {"y": name, "x": {**x, "field": "end"}, "text": {"field": "text"}},
     }
     return specify_chart(
         "Nearest to a limit: every judged quantity at its worst site",
         "Healthy: all bars end left of the line. A rule may ask for more than one site or one "
         "condition, so a bar beyond it is not always a finding.",
-        [bars, limit, texts],
+        [bars, limit, names, texts],
         height=_STEP * len(rows),
     )
 

@@ -9,6 +9,7 @@ from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.places import Place, list_adds
 from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.token_quantiles import draw_quantiles
+from normdiag.evidence.architecture import title_stack
 from normdiag.evidence.stream import AddMeasurement, Growth
 from normdiag.number_text import format_factor
 from normdiag.report.report import Report
@@ -45,7 +46,7 @@ def chart_stream_norm(report: Report) -> Spec:
     if fresh:
         curves.append(
             Curve(
-                name="at initialisation: one seed, without the first token",
+                name="at initialisation, without the first token",
                 colour=PURPLE,
                 places=places,
                 values=[fresh.get(place.id) for place in places],
@@ -128,10 +129,12 @@ def _describe_growth(report: Report) -> str:
         "Healthy: a smooth rise; equal independent writes grow as the root of depth, a norm on the "
         "stream keeps it level."
     )
+    growths = report.measurements.growth
     totals = [
-        f"{format_factor(growth.total)} from the first add to the last"
+        (f"{title_stack(stack)} " if len(growths) > 1 else "")
+        + f"{format_factor(growth.total)} from the first add to the last"
         + _describe_fresh_growth(report, growth)
-        for growth in report.measurements.growth.values()
+        for stack, growth in growths.items()
     ]
     return f"{healthy} Here: {'; '.join(totals)}." if totals else healthy
 
@@ -139,4 +142,4 @@ def _describe_growth(report: Report) -> str:
 def _describe_fresh_growth(report: Report, growth: Growth) -> str:
     if growth.init_total is None or report.subject.mode == "random-init":
         return ""
-    return f" ({format_factor(growth.init_total)} with weights drawn anew, once)"
+    return f" ({format_factor(growth.init_total)} at initialisation, dashed: weights drawn once)"

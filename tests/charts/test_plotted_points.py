@@ -87,7 +87,7 @@ def test_gradients_gains_blocks_and_formats() -> None:
 
 
 def test_the_curve_at_initialisation_is_that_of_the_json() -> None:
-    name = "at initialisation: one seed, without the first token"
+    name = "at initialisation, without the first token"
     drawn = points(chart_stream_norm(REPORT), name)
     assert drawn == MEASURED["growth"]["model.layers"]["init_norms"] and len(drawn) == 12
 

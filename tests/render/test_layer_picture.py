@@ -223,7 +223,7 @@ def test_every_stack_is_drawn_and_what_is_not_is_said() -> None:
     lost = replace(base, architecture=replace(base.architecture, breaks=(gap,)))
     drawing = draw_architecture(lost)
     assert drawing is not None
-    assert drawing.notes == ("Not added to the stream: the branch from l.2.q to l.2.o.",)
+    assert drawing.gaps == ("Not added to the stream: the branch from l.2.q to l.2.o.",)
     assert draw_architecture(reports.weights_only()) is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from normdiag.evidence.architecture import Architecture, Stack
+from normdiag.evidence.architecture import Architecture, Stack, StreamBreak
 from normdiag.findings import Finding
 from normdiag.number_text import format_count
 from normdiag.render.html.document import Drawing, LayerDrawing
@@ -49,6 +49,7 @@ def draw_architecture(report: Report) -> Drawing | None:
         "Healthy: all layers of a stack alike; a norm ahead of every branch and a final norm "
         "(pre), or a norm behind every add (post).",
         pictures=pictures,
+        gaps=tuple(map(_describe_gap, report.architecture.breaks[:_NOTES])),
         notes=tuple(_list_notes(report.architecture, kinds, len(shown)))[:_NOTES],
         cards=tuple(dict.fromkeys(map(_title_card, findings))),
     )
@@ -58,12 +59,14 @@ def _title_card(finding: Finding) -> str:
     return f"{finding.code} {finding.name}"
 
 
+def _describe_gap(gap: StreamBreak) -> str:
+    return f"Not added to the stream: the branch from {gap.first_module} to {gap.last_module}."
+
+
 def _list_notes(
     architecture: Architecture, kinds: dict[str, tuple[LayerKind, ...]], drawn: int
 ) -> Iterator[str]:
     """What the pictures do not show."""
-    for each in architecture.breaks:
-        yield f"Not added to the stream: the branch from {each.first_module} to {each.last_module}."
     for stack in architecture.stacks:
         yield from _describe_rest(stack, kinds[stack.id][_KINDS:])
     if drawn > _PICTURES:

@@ -70,6 +70,8 @@ class Drawing:
     title: str
     healthy: str
     pictures: tuple[LayerDrawing, ...]
+    gaps: tuple[str, ...] = ()
+    """What is not added to the stream, in words."""
     notes: tuple[str, ...] = ()
     cards: tuple[str, ...] = ()
     """Titles of the findings that it shows."""
@@ -110,6 +112,7 @@ class Document:
     drawing: Drawing | None = None
     undrawn: tuple[tuple[str, str], ...] = ()
     """Names of charts without numbers, and why."""
+    sections_title: str = "Text and tables"
     sections: tuple[Section, ...] = ()
 
     @property

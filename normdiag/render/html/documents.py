@@ -92,7 +92,13 @@ def build_several(series: Series, options: Options) -> Document:
     page = build_series(series, replace(options, all_rows=True))
     lead, _ = split_sections(page)
     sections = tuple(_list_entries(page))
-    return Document(title=page.title, outcome=page.outcome, lead=lead, sections=sections)
+    return Document(
+        title=page.title,
+        outcome=page.outcome,
+        lead=lead,
+        sections_title="Targets",
+        sections=sections,
+    )
 
 
 def _list_entries(page: Page) -> Iterator[Section]:
