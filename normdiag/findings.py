@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from normdiag.evidence.record import record
@@ -83,3 +84,5 @@ class Judgement:
     """Codes of the rules that ran without a finding."""
     nearest: tuple[NearestLimit, ...] = ()
     """Of the rules that passed, the thresholds within reach of being passed, nearest first."""
+    thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Code -> threshold -> value, of the thresholds that the user set: others had their default."""

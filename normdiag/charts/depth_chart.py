@@ -24,7 +24,7 @@ class Curve:
     values: Sequence[float | None]
     form: Literal["line", "dots", "bars"] = "line"
     is_reference: bool = False
-    """Dashed and grey: what a healthy model is expected to show."""
+    """Dashed and without dots: what the others are compared with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

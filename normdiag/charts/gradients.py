@@ -10,12 +10,12 @@ from normdiag.charts.missing_data import MissingDataError
 from normdiag.charts.places import Place, list_adds
 from normdiag.charts.ranked_bars import specify_bars
 from normdiag.charts.specification import Spec, specify_depth_chart
-from normdiag.charts.thresholds import read_default
+from normdiag.charts.thresholds import read_limit
 from normdiag.evidence.gradients import Gradients
 from normdiag.number_text import format_number, format_percent
 from normdiag.report.report import Report
 
-_SHOWN = 30
+_SHOWN = 14
 
 
 def chart_gradient_stream(report: Report) -> Spec:
@@ -26,7 +26,7 @@ def chart_gradient_stream(report: Report) -> Spec:
     return specify_depth_chart(
         DepthChart(
             title="Gradient of the loss along the stream",
-            healthy=f"Healthy: level or gently falling with depth. {_describe_limits()}",
+            healthy=f"Healthy: level or gently falling with depth. {_describe_limits(report)}",
             x_title="residual add, in the order of the forward",
             y_title="||dL/dy||, RMS over tokens (log)",
             is_log=True,
@@ -75,8 +75,8 @@ def _require_gradients(report: Report) -> Gradients:
     return report.measurements.gradients
 
 
-def _describe_limits() -> str:
-    falling, rising = read_default("ND601", "rate"), read_default("ND602", "rate")
+def _describe_limits(report: Report) -> str:
+    falling, rising = read_limit(report, "ND601", "rate"), read_limit(report, "ND602", "rate")
     return (
         f"Grey: the slopes from which on ND601 ({falling:g} per layer, it vanishes towards the "
         f"first layer) and ND602 ({rising:g}, it explodes there) report."
@@ -87,7 +87,10 @@ def _draw_limits(
     report: Report, places: Sequence[Place], values: Sequence[float | None]
 ) -> Iterator[Curve]:
     """Lines through the last add of each stack, with the slopes of both thresholds."""
-    rates = {"ND601": 1 / read_default("ND601", "rate"), "ND602": read_default("ND602", "rate")}
+    rates = {
+        "ND601": 1 / read_limit(report, "ND601", "rate"),
+        "ND602": read_limit(report, "ND602", "rate"),
+    }
     last = {
         at.stack: (at.layer, value)
         for at, value in zip(places, values, strict=True)

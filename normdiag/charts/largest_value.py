@@ -6,7 +6,7 @@ from normdiag.charts.colours import BLUE, ORANGE, REFERENCE
 from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.places import list_adds
 from normdiag.charts.specification import Spec, specify_depth_chart
-from normdiag.charts.thresholds import list_levels, read_default
+from normdiag.charts.thresholds import list_levels, read_limit
 from normdiag.report.report import Report
 
 
@@ -14,7 +14,7 @@ def chart_largest_value(report: Report) -> Spec:
     """Draw max |y| and the median |y| behind every add."""
     places = list_adds(report)
     records = [report.measurements.stream.get(place.id) for place in places]
-    ratio = read_default("ND304", "ratio")
+    ratio = read_limit(report, "ND304", "ratio")
     medians = [None if r is None else r.median_abs for r in records]
     return specify_depth_chart(
         DepthChart(

@@ -14,8 +14,8 @@ from normdiag.report.report import Report
 
 _DOMAIN = (0.005, 4.0)
 """From below the least nearness that rules name, to room for the texts right of the limit."""
-_STEP = 24
-"""Pixels per bar."""
+_STEP, _BAR = 34, 13
+"""Pixels of a row, and of its bar: the name stands above it, at any width of the page."""
 
 
 def chart_nearest_limits(report: Report) -> Spec:
@@ -29,7 +29,7 @@ def chart_nearest_limits(report: Report) -> Spec:
             "reports of older versions have no such ranking: `normdiag check REPORT` judges again",
         )
     rows = _make_rows(report.rules.nearest)
-    name = {"field": "name", "type": "nominal", "sort": None}
+    name = {"field": "name", "type": "nominal", "sort": None, "axis": None}
     x = {
         "field": "nearness",
         "type": "quantitative",
@@ -42,9 +42,9 @@ def chart_nearest_limits(report: Report) -> Spec:
     }
     bars = {
         "data": {"values": rows},
-        "mark": {"type": "bar", "color": BLUE, "clip": True},
+        "mark": {"type": "bar", "color": BLUE, "clip": True, "height": _BAR, "yOffset": 8},
         "encoding": {
-            "y": {**name, "axis": {"title": None, "labelLimit": 260}},
+            "y": name,
             "x": x,
             "x2": {"datum": _DOMAIN[0]},
             "tooltip": [
@@ -60,16 +60,21 @@ def chart_nearest_limits(report: Report) -> Spec:
         "mark": {"type": "rule", "color": THRESHOLD, "strokeDash": [7, 3], "strokeWidth": 1.5},
         "encoding": {"x": x},
     }
+    names = {
+        "data": {"values": rows},
+        "mark": {"type": "text", "align": "left", "dx": 2, "dy": -7},
+        "encoding": {"y": name, "x": {"value": 0}, "text": {"field": "name"}},
+    }
     texts = {
         "data": {"values": rows},
-        "mark": {"type": "text", "align": "left", "dx": 6, "limit": 320},
+        "mark": {"type": "text", "align": "left", "dx": 6, "dy": 8, "limit": 320},
         "encoding": {"y": name, "x": x, "text": {"field": "text"}},
     }
     return specify_chart(
         "Nearest to a limit: quantities of the rules that passed",
         "Healthy: bars end well left of the line. What has passed its threshold is a finding, and "
         "what is further away than a factor of 100 is left out.",
-        [bars, limit, texts],
+        [bars, limit, names, texts],
         height=_STEP * len(rows),
     )
 

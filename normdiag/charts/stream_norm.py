@@ -9,8 +9,9 @@ from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.places import Place, list_adds
 from normdiag.charts.specification import Spec, specify_depth_chart
 from normdiag.charts.token_quantiles import draw_quantiles
-from normdiag.evidence.stream import AddMeasurement
-from normdiag.number_text import format_factor, format_number
+from normdiag.evidence.architecture import title_stack
+from normdiag.evidence.stream import AddMeasurement, Growth
+from normdiag.number_text import format_factor
 from normdiag.report.report import Report
 
 _TEXT_TOP, _TEXT_STEP, _TEXTS = 196, 14, 4
@@ -41,15 +42,15 @@ def chart_stream_norm(report: Report) -> Spec:
         curves.append(
             Curve(name="mean over first tokens", colour=ORANGE, places=places, values=firsts)
         )
-    at_start = list(_place_initial_growth(report, places))
-    if at_start:
+    fresh = _read_fresh_norms(report)
+    if fresh:
         curves.append(
             Curve(
-                name="last add if it grew as at initialisation",
+                name="at initialisation, without the first token",
                 colour=PURPLE,
-                places=[place for place, _ in at_start],
-                values=[value for _, value in at_start],
-                form="dots",
+                places=places,
+                values=[fresh.get(place.id) for place in places],
+                is_reference=True,
             )
         )
     return specify_depth_chart(
@@ -85,13 +86,10 @@ def _read_first_tokens(
     return values
 
 
-def _place_initial_growth(report: Report, places: Sequence[Place]) -> Iterator[tuple[Place, float]]:
-    """Where each stack would end, had it grown by the factor of the same model untrained."""
-    for stack, growth in report.measurements.growth.items():
-        own = [place for place in places if place.stack == stack]
-        first = report.measurements.stream.get(own[0].id) if own else None
-        if first is not None and growth.init_total is not None:
-            yield own[-1], first.out_norm.mean * growth.init_total
+def _read_fresh_norms(report: Report) -> dict[str, float]:
+    """Add id -> mean ||y|| with newly drawn weights; empty in older reports."""
+    growths = report.measurements.growth.values()
+    return {id: norm for growth in growths for id, norm in growth.init_norms.items()}
 
 
 def _mark_phases(report: Report, places: Sequence[Place]) -> Iterator[Spec]:
@@ -131,9 +129,17 @@ def _describe_growth(report: Report) -> str:
         "Healthy: a smooth rise; equal independent writes grow as the root of depth, a norm on the "
         "stream keeps it level."
     )
+    growths = report.measurements.growth
     totals = [
-        f"{format_factor(growth.total)} from the first add to the last"
-        + ("" if growth.init_total is None else f" ({format_number(growth.init_total)} untrained)")
-        for growth in report.measurements.growth.values()
+        (f"{title_stack(stack)} " if len(growths) > 1 else "")
+        + f"{format_factor(growth.total)} from the first add to the last"
+        + _describe_fresh_growth(report, growth)
+        for stack, growth in growths.items()
     ]
     return f"{healthy} Here: {'; '.join(totals)}." if totals else healthy
+
+
+def _describe_fresh_growth(report: Report, growth: Growth) -> str:
+    if growth.init_total is None or report.subject.mode == "random-init":
+        return ""
+    return f" ({format_factor(growth.init_total)} at initialisation, dashed: weights drawn once)"

@@ -1,17 +1,20 @@
-"""The thresholds that a chart draws: those of the installed rules, and those that findings passed.
+"""The thresholds that a chart draws: those that judged the report.
 
-A report holds a threshold only where a finding passed it, and that one may have been set by the
-user; so both are drawn where they differ.
+A report holds the thresholds that the user set; the others are the defaults of the installed rules.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 from normdiag.charts.depth_chart import Level
 from normdiag.number_text import format_setting
 from normdiag.report.report import Report
 from normdiag.rules.registry import find_rule
+
+
+def read_limit(report: Report, code: str, name: str) -> float:
+    """Return one threshold of a rule as it judged the report."""
+    held = report.rules.thresholds.get(code, {}).get(name)
+    return read_default(code, name) if held is None else held
 
 
 def read_default(code: str, name: str) -> float:
@@ -25,19 +28,15 @@ def list_levels(report: Report, code: str, *names: str, below: bool = False) -> 
     `below` says that values below them are reported.
     """
     side = "below" if below else "above"
-    defaults = {read_default(code, name): name for name in names}
-    lines = [
-        Level(value=value, text=f"{code} {side} {format_setting(value)}") for value in defaults
-    ]
-    lines += [
-        Level(value=value, text=f"{code} {side} {format_setting(value)} (set for this report)")
-        for value in dict.fromkeys(_read_passed(report, code))
-        if value not in defaults
-    ]
-    return tuple(lines)
+    lines: dict[float, str] = {}
+    for name in names:
+        limit = read_limit(report, code, name)
+        origin = _describe_origin(report, code, name)
+        lines.setdefault(limit, f"{code} {side} {format_setting(limit)}{origin}")
+    return tuple(Level(value=value, text=text) for value, text in lines.items())
 
 
-def _read_passed(report: Report, code: str) -> Iterator[float]:
-    for finding in report.findings:
-        if finding.code == code and finding.threshold is not None:
-            yield finding.threshold
+def _describe_origin(report: Report, code: str, name: str) -> str:
+    if name not in report.rules.thresholds.get(code, {}):
+        return ""
+    return f" (set; default {format_setting(read_default(code, name))})"

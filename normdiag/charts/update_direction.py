@@ -6,7 +6,7 @@ from normdiag.charts.colours import BLUE
 from normdiag.charts.depth_chart import Curve, DepthChart, Level
 from normdiag.charts.places import list_adds
 from normdiag.charts.specification import Spec, specify_depth_chart
-from normdiag.charts.thresholds import list_levels, read_default
+from normdiag.charts.thresholds import list_levels, read_limit
 from normdiag.charts.token_quantiles import draw_quantiles
 from normdiag.report.report import Report
 
@@ -15,7 +15,7 @@ def chart_cosine(report: Report) -> Spec:
     """Draw cos(x, u) at every add."""
     places = list_adds(report)
     records = [report.measurements.stream.get(place.id) for place in places]
-    limit = read_default("ND404", "cosine")
+    limit = read_limit(report, "ND404", "cosine")
     return specify_depth_chart(
         DepthChart(
             title="Direction of every update: cosine with the stream that it joins",
@@ -36,7 +36,7 @@ def chart_cosine(report: Report) -> Spec:
             ),
             levels=(
                 Level(value=0.0, text="independent of the stream", is_threshold=False),
-                Level(value=limit, text=f"ND404 below {limit:g}"),
+                *list_levels(report, "ND404", "cosine", below=True),
             ),
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Literal
 
 from normdiag.evidence.record import record
@@ -161,6 +162,10 @@ class Growth:
     """Geometric phases, where the law deviates by 5 % or more and phases fit better."""
     init_total: float | None = None
     """`total` of the same architecture at random initialisation, seeded, on the first sequence."""
+    init_norms: dict[str, float] = field(default_factory=dict)
+    """add id -> mean ||y|| of that model: one drawing of the weights, up to 64 tokens of the first
+    sequence, its first token left out. Empty where there is no such model, or where the report's
+    own is at initialisation."""
     init_note: str | None = None
     """Why it is missing."""
     total_over_init: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ class RuleOutcomes:
     skipped: tuple[SkippedRule, ...] = ()
     nearest: tuple[NearestLimit, ...] = ()
     """Of the rules that passed, the thresholds within reach of being passed, nearest first."""
+    thresholds: dict[str, dict[str, float]] = field(default_factory=dict)
+    """Code -> threshold -> value, of the thresholds that the user set: others had their default."""
 
 
 @record
@@ -62,7 +65,10 @@ class Report:
             coverage=evidence.coverage,
             findings=judgement.findings,
             rules=RuleOutcomes(
-                passed=judgement.passed, skipped=judgement.skipped, nearest=judgement.nearest
+                passed=judgement.passed,
+                skipped=judgement.skipped,
+                nearest=judgement.nearest,
+                thresholds=judgement.thresholds,
             ),
             trace=evidence.trace or None,
         )

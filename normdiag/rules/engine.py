@@ -11,7 +11,7 @@ from normdiag.rules.nearest_limits import find_nearest_limits
 from normdiag.rules.registry import RULES, find_rule, select_rules
 from normdiag.rules.requirements import missing_reason
 from normdiag.rules.rule import Rule
-from normdiag.rules.thresholds import Limits, resolve_thresholds
+from normdiag.rules.thresholds import resolve_thresholds
 
 
 def judge_evidence(
@@ -29,7 +29,11 @@ def judge_evidence(
     that raises is a fault of normdiag, and the exception propagates. Raises UsageError: an unknown
     rule or threshold, an invalid threshold.
     """
-    limits = _resolve_limits(thresholds or {})
+    settings = _gather_settings(thresholds or {})
+    limits = {  # of unselected rules too: their settings are validated
+        rule.code: resolve_thresholds(rule.name, rule.thresholds, settings.get(rule.code, {}))
+        for rule in RULES
+    }
     findings: list[Finding] = []
     skipped: list[SkippedRule] = []
     passed: list[Rule] = []
@@ -48,6 +52,10 @@ def judge_evidence(
         skipped=tuple(skipped),
         passed=tuple(rule.code for rule in passed),
         nearest=find_nearest_limits(passed, evidence, limits),
+        thresholds={
+            code: {name: float(value) for name, value in values.items()}
+            for code, values in settings.items()
+        },
     )
 
 
@@ -56,12 +64,11 @@ def _missing_evidence(rule: Rule, evidence: Evidence) -> str | None:
     return next((why for why in reasons if why), None)
 
 
-def _resolve_limits(thresholds: Mapping[str, Mapping[str, float]]) -> dict[str, Limits]:
-    """Resolve the thresholds by rule code; settings of unselected rules are validated too."""
-    overrides: dict[str, dict[str, float]] = {}
+def _gather_settings(
+    thresholds: Mapping[str, Mapping[str, float]],
+) -> dict[str, dict[str, float]]:
+    """The settings by rule code, whether they name rules by code or by name."""
+    settings: dict[str, dict[str, float]] = {}
     for selector, values in thresholds.items():
-        overrides.setdefault(find_rule(selector).code, {}).update(values)
-    return {
-        rule.code: resolve_thresholds(rule.name, rule.thresholds, overrides.get(rule.code, {}))
-        for rule in RULES
-    }
+        settings.setdefault(find_rule(selector).code, {}).update(values)
+    return settings

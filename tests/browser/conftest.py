@@ -23,6 +23,18 @@ def leave_out(why: str) -> NoReturn:
     pytest.skip(why)
 
 
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Every page as a file."""
+    from tests.browser.pages import PAGES  # what it imports skips where the extra is missing
+
+    folder = tmp_path_factory.mktemp("pages")
+    paths = {name: folder / f"{name}.html" for name in PAGES}
+    for name, path in paths.items():
+        path.write_text(PAGES[name](), encoding="utf-8")
+    return paths
+
+
 @dataclass
 class Opened:
     """A page in the browser, its console and its requests."""

@@ -5,30 +5,16 @@ from __future__ import annotations
 import json
 import math
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import hostile, reports
-from tests.charts.reports import complete
-from tests.render.test_comparison import comparison, written
-from tests.render.test_html import EVIL, evil_report
-from tests.written import render_text
+from tests.browser.pages import COMPARED, PAGES, REPORT, WITHOUT_FIGURES
+from tests.render.test_html import EVIL
 
 pytestmark = pytest.mark.browser
 pytest.importorskip("vl_convert", reason="pip install 'normdiag[html]'")
 
-REPORT = complete(6, tokens=8)
-REPORTS = {
-    "complete": lambda: render_text(REPORT, format="html"),
-    "evil": lambda: render_text(evil_report(), format="html"),
-    "broken": lambda: render_text(hostile.broken(), format="html"),
-    "one-layer": lambda: render_text(complete(1), format="html"),
-    "two-stacks": lambda: render_text(reports.encoder_decoder(), format="html"),
-    "weights-only": lambda: render_text(reports.weights_only(), format="html"),
-    "comparison": lambda: written(comparison(), "html"),
-}
 INK = """() => [...document.querySelectorAll('.live canvas')].map((canvas) => {
   const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
   let drawn = 0;
@@ -51,9 +37,9 @@ PLACE_OF_POINT = """() => {
 }"""
 CONTROLS = "[...document.querySelectorAll('a[href], summary, button, input')]"
 ACTIVE = f"() => {CONTROLS}.indexOf(document.activeElement)"
-PICTURE_SIZES = """() => [...document.querySelectorAll('figure')].map((figure) => {
-  const outer = figure.getBoundingClientRect();
-  const inner = figure.querySelector('svg').getBoundingClientRect();
+PICTURE_SIZES = """() => [...document.querySelectorAll('figure svg')].map((picture) => {
+  const outer = picture.closest('figure').getBoundingClientRect();
+  const inner = picture.getBoundingClientRect();
   return {
     fits: inner.right <= outer.right + 1 && inner.bottom <= outer.bottom + 1,
     width: inner.width,
@@ -67,22 +53,12 @@ POINTS = """(name) => {
 }"""
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Every page as a file."""
-    folder = tmp_path_factory.mktemp("pages")
-    paths = {name: folder / f"{name}.html" for name in REPORTS}
-    for name, path in paths.items():
-        path.write_text(REPORTS[name](), encoding="utf-8")
-    return paths
-
-
-@pytest.mark.parametrize("name", REPORTS)
+@pytest.mark.parametrize("name", PAGES)
 def test_it_draws_everything_without_a_request_or_a_complaint(open_page, files, name) -> None:
     opened = open_page(files[name])
-    figures = opened.page.locator("figure").count()
+    figures = opened.page.locator("figure:not(.drawing)").count()
     assert opened.page.locator("figure.drawn canvas").count() == figures
-    assert (figures > 0) == (name != "weights-only")
+    assert (figures > 0) == (name not in WITHOUT_FIGURES)
     assert all(drawn > 100 for drawn in opened.page.evaluate(INK))
     assert opened.console == []
     outside = [url for url in opened.requests[1:] if not url.startswith("data:")]
@@ -90,13 +66,23 @@ def test_it_draws_everything_without_a_request_or_a_complaint(open_page, files, 
 
 
 @pytest.mark.parametrize("name", ["complete", "comparison"])
+def test_the_policy_lets_no_string_run(open_page, files, name) -> None:
+    page = open_page(files[name]).page
+    policy = page.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content")
+    assert policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe" not in policy
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name not in WITHOUT_FIGURES])
 def test_every_plot_is_visible_without_scripts(open_page, files, name) -> None:
     page = open_page(files[name], scripts=False).page
     pictures = page.locator("figure .static svg[role=img]")
-    assert pictures.count() == page.locator("figure").count() > 0
-    for picture in pictures.all():
+    assert pictures.count() == page.locator("figure:not(.drawing)").count() > 0
+    layers = page.locator("figure.drawing svg[role=img]")
+    has_stacks = "comparison" not in name and name != "no-stack"
+    assert layers.count() == (2 if name == "two-stacks" else has_stacks)
+    for picture in (*pictures.all(), *layers.all()):
         box = picture.bounding_box()
-        assert box is not None and box["width"] > 200 and box["height"] > 60
+        assert box is not None and box["width"] > 200 and box["height"] > 30
     assert page.locator(".live").first.is_hidden()
 
 
@@ -107,7 +93,13 @@ def test_every_plot_is_visible_without_scripts(open_page, files, name) -> None:
         ("complete", "dark", True),
         ("complete", "light", False),
         ("broken", "dark", False),
+        ("judged", "light", True),
+        ("two-stacks", "dark", True),
+        ("comparison", "light", True),
         ("comparison", "dark", True),
+        ("comparison", "dark", False),
+        ("several", "light", True),
+        ("several", "dark", True),
     ],
 )
 def test_axe_finds_nothing(open_page, files, name, scheme, scripts) -> None:
@@ -124,9 +116,12 @@ def test_axe_finds_nothing(open_page, files, name, scheme, scripts) -> None:
     assert [(each["id"], each["nodes"][0]["html"][:200]) for each in found] == []
 
 
-@pytest.mark.parametrize("name", ["complete", "evil", "comparison"])
-def test_nothing_overflows(open_page, files, name) -> None:
-    page = open_page(files[name], fresh=True).page
+@pytest.mark.parametrize("scripts", [True, False])
+@pytest.mark.parametrize(
+    "name", ["complete", "evil", "two-stacks", "comparison", "evil-comparison", "several"]
+)
+def test_nothing_overflows(open_page, files, name, scripts) -> None:
+    page = open_page(files[name], fresh=True, scripts=scripts).page
     page.evaluate(UNFOLD)
     for width in (1280, 800, 360):
         page.set_viewport_size({"width": width, "height": 900})
@@ -148,10 +143,24 @@ def test_the_link_of_a_finding_lands_on_its_plot_with_ring_and_threshold(open_pa
     assert [row["site"] for row in rings] == list(REPORT.findings[0].ids)
 
 
-@pytest.mark.parametrize("link", ["nav a", ".chips a"])
-def test_every_link_lands(open_page, files, link) -> None:
-    page = open_page(files["complete"]).page
-    targets = [each.get_attribute("href") for each in page.locator(link).all()]
+@pytest.mark.parametrize(("name", "least"), [("judged", 30), ("comparison", 1)])
+def test_the_link_of_every_card_lands_on_a_figure_in_sight(open_page, files, name, least) -> None:
+    page = open_page(files[name]).page
+    links = page.locator(".card a").all()
+    assert len(links) >= least
+    for link in links:
+        link.click()
+        figure = page.locator("figure:target")
+        assert f"#{figure.get_attribute('id')}" == link.get_attribute("href")
+        box = figure.bounding_box()
+        assert box is not None and -1 <= box["y"] < 900
+        page.evaluate("location.hash = ''")
+
+
+@pytest.mark.parametrize("name", ["judged", "comparison", "several"])
+def test_every_link_lands(open_page, files, name) -> None:
+    page = open_page(files[name]).page
+    targets = [each.get_attribute("href") for each in page.locator("nav a, .chips a").all()]
     assert targets
     for target in targets:
         assert page.locator(target).count() == 1
@@ -171,6 +180,30 @@ def test_what_the_browser_plots_is_the_json(open_page, files, name, series, read
     plotted = {site: y for found, site, y in page.evaluate(POINTS, name) if found == series}
     stream = json.loads(json.dumps(REPORT.to_dict()))["measurements"]["stream"]
     assert plotted == {site: read(at) for site, at in stream.items()}
+
+
+def test_the_curve_at_initialisation_is_that_of_the_json(open_page, files) -> None:
+    page = open_page(files["complete"]).page
+    name = "at initialisation, without the first token"
+    plotted = {site: y for found, site, y in page.evaluate(POINTS, "stream_norm") if found == name}
+    growth = REPORT.to_dict()["measurements"]["growth"]["model.layers"]
+    assert plotted == growth["init_norms"] and plotted
+
+
+@pytest.mark.parametrize(
+    ("name", "series", "read"),
+    [
+        ("both_streams", "A", lambda at: at["a_norm"]),
+        ("both_streams", "B", lambda at: at["b_norm"]),
+        ("stream_error", "what rounding explains", lambda at: at["tolerance"]),
+    ],
+)
+def test_what_a_comparison_plots_is_its_json(open_page, files, name, series, read) -> None:
+    page = open_page(files["comparison"]).page
+    plotted = {site: y for found, site, y in page.evaluate(POINTS, name) if found == series}
+    held = {at["a"]: read(at) for at in COMPARED.to_dict()["stream"]}
+    assert plotted == {site: value for site, value in held.items() if value is not None}
+    assert plotted
 
 
 def test_a_heat_map_reads_out_the_number_below_the_pointer(open_page, files) -> None:
@@ -203,6 +236,13 @@ def test_hostile_names_are_text(open_page, files) -> None:
     figure.locator("canvas").hover(position={"x": 200, "y": 60})
     assert "token" in figure.locator(".read-out").text_content()
     assert opened.console == [] and opened.page.locator("img").count() == 0
+
+
+@pytest.mark.parametrize("name", ["evil-comparison", "several"])
+def test_hostile_names_are_text_on_other_pages(open_page, files, name) -> None:
+    opened = open_page(files[name])
+    assert EVIL in opened.page.locator("body").text_content()
+    assert opened.page.locator("img").count() == 0 and opened.console == []
 
 
 def test_a_tooltip_shows_site_and_value_and_is_text(open_page, files) -> None:
@@ -244,8 +284,9 @@ def test_tables_sort_and_filter(open_page, files) -> None:
     assert filtered.count() > 0
 
 
-def test_every_control_is_reached_by_the_keyboard(open_page, files) -> None:
-    page = open_page(files["one-layer"], fresh=True).page
+@pytest.mark.parametrize("name", ["one-layer", "comparison", "several"])
+def test_every_control_is_reached_by_the_keyboard(open_page, files, name) -> None:
+    page = open_page(files[name], fresh=True).page
     wanted = page.evaluate(f"() => {CONTROLS}.filter((it) => it.checkVisibility()).length")
     reached = set()
     for _ in range(wanted + 40):
@@ -254,13 +295,14 @@ def test_every_control_is_reached_by_the_keyboard(open_page, files) -> None:
     assert len(reached - {-1}) == wanted
 
 
-def test_it_prints_pictures_that_are_not_clipped(open_page, files) -> None:
-    page = open_page(files["complete"], fresh=True).page
+@pytest.mark.parametrize("name", ["complete", "two-stacks", "comparison"])
+def test_it_prints_pictures_that_are_not_clipped(open_page, files, name) -> None:
+    page = open_page(files[name], fresh=True).page
     page.set_viewport_size({"width": 800, "height": 900})
     page.emulate_media(media="print")
     assert page.locator("figure .live").first.is_hidden()
     sizes: list[dict[str, Any]] = page.evaluate(PICTURE_SIZES)
-    assert all(size["fits"] and size["width"] > 200 for size in sizes)
+    assert sizes and all(size["fits"] and size["width"] > 200 for size in sizes)
     assert page.pdf()[:5] == b"%PDF-"
 
 

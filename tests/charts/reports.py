@@ -26,7 +26,9 @@ def complete(layers: int = 6, tokens: int = 0) -> Report:
         for place, (site, at) in enumerate(measured.stream.items())
     }
     growth = replace(
-        measured.growth[STACK], phases=(GrowthPhase(first=0, last=3, factor=1.1, step=None),)
+        measured.growth[STACK],
+        phases=(GrowthPhase(first=0, last=3, factor=1.1, step=None),),
+        init_norms={id: 2.0 + 0.1 * place for place, id in enumerate(stream)},
     )
     gains = tuple(
         norm if norm.gain is None else replace(norm, gain=replace(norm.gain, median_abs=0.8))

@@ -86,6 +86,12 @@ def test_gradients_gains_blocks_and_formats() -> None:
     assert len(ranges) == len(MEASURED["stream"])
 
 
+def test_the_curve_at_initialisation_is_that_of_the_json() -> None:
+    name = "at initialisation, without the first token"
+    drawn = points(chart_stream_norm(REPORT), name)
+    assert drawn == MEASURED["growth"]["model.layers"]["init_norms"] and len(drawn) == 12
+
+
 def test_first_tokens_are_parted_by_their_ratio_to_the_others() -> None:
     """Their mean f and that of the others o: f = r o, and all tokens together have the mean m."""
     site = "model.layers.4/add#1"

@@ -17,7 +17,8 @@ from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.places import Place
 from normdiag.charts.registry import CHART_OF_RULE
 from normdiag.charts.specification import specify_depth_chart
-from normdiag.findings import Finding
+from normdiag.charts.thresholds import read_default
+from normdiag.number_text import format_setting
 from normdiag.report.compare.compare import compare_reports
 from normdiag.rules.registry import RULES
 from tests import hostile, reports
@@ -26,6 +27,8 @@ from tests.charts.reports import complete
 vl_convert = pytest.importorskip("vl_convert", reason="pip install 'normdiag[html]'")
 altair = pytest.importorskip("altair", reason="pip install 'normdiag[html]'")
 
+BELOW = {"out_ratio", "cosine"}
+"""Charts whose thresholds report what is below them."""
 HISTOGRAMS = {"gain_histograms"}
 """Charts of what the fabricated reports have not."""
 FULL = complete(tokens=12)
@@ -43,6 +46,16 @@ REPORTS = {
 
 def layers_with(spec: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     return [layer for layer in spec["layer"] if layer["mark"]["type"] == kind]
+
+
+def list_thresholds(spec: dict[str, Any]) -> dict[float, set[str]]:
+    """Value -> texts of the lines at which rules report."""
+    drawn: dict[float, set[str]] = {}
+    for layer in layers_with(spec, "rule"):
+        for row in layer["data"]["values"]:
+            if layer["mark"]["color"] == THRESHOLD:
+                drawn.setdefault(row["y"], set()).add(row["text"])
+    return drawn
 
 
 def drawn_charts(report) -> dict[str, dict[str, Any]]:
@@ -120,21 +133,46 @@ def test_the_thresholds_of_its_rules_are_drawn(name: str, limits: set[float]) ->
     assert set(rules) == limits
 
 
-def test_a_threshold_that_the_user_set_is_drawn_beside_the_default() -> None:
-    finding = Finding(
-        code="ND403",
-        name="overwriting-branch",
-        severity="warning",
-        confidence="high",
-        ids=("model.layers.0/add#0",),
-        message="x",
-        value=5.0,
-        threshold=4.0,
-        advice="y",
-    )
-    spec = CHARTS["update_ratio"](replace(FULL, findings=(finding,)))
-    values = [row["y"] for layer in layers_with(spec, "rule") for row in layer["data"]["values"]]
-    assert {4.0, 10.0} <= set(values)
+@pytest.mark.parametrize(
+    ("name", "code", "threshold", "value"),
+    [
+        ("update_ratio", "ND402", "update_ratio", 2e-3),
+        ("update_ratio", "ND403", "update_ratio", 4.0),
+        ("out_ratio", "ND404", "out_ratio", 0.4),
+        ("cosine", "ND404", "cosine", -0.7),
+        ("token_likeness", "ND405", "token_cosine", 0.8),
+        ("largest_value", "ND304", "magnitude", 50.0),
+        ("epsilon_share", "ND301", "eps_share", 0.4),
+        ("norm_kappa", "ND501", "kappa", 300.0),
+        ("norm_amplification", "ND502", "sigma_max", 77.0),
+        ("block_kappa", "ND503", "kappa", 1e5),
+        ("attention_logits", "ND504", "logit", 500.0),
+        ("gain_outliers", "ND202", "ratio", 900.0),
+        ("channel_share", "ND305", "share", 0.7),
+        ("channel_share", "ND303", "mean_energy", 0.6),
+        ("absorbed_updates", "ND703", "share", 0.3),
+    ],
+)
+def test_a_threshold_that_the_user_set_is_drawn_in_the_place_of_the_default(
+    name: str, code: str, threshold: str, value: float
+) -> None:
+    """Nothing has passed it: the report holds it."""
+    rules = replace(FULL.rules, thresholds={code: {threshold: value}})
+    drawn = list_thresholds(CHARTS[name](replace(FULL, findings=(), rules=rules)))
+    default = read_default(code, threshold)
+    assert {text for text in drawn[value] if text} == {
+        f"{code} {side} {format_setting(value)} (set; default {format_setting(default)})"
+        for side in (("below",) if name in BELOW or code == "ND402" else ("above",))
+    }
+    assert default not in drawn
+
+
+def test_slopes_are_judged_by_what_the_user_set() -> None:
+    set_limits = {"ND601": {"rate": 4.0}, "ND304": {"magnitude": 50.0, "ratio": 10.0}}
+    report = replace(FULL, rules=replace(FULL.rules, thresholds=set_limits))
+    texts = str(CHARTS["gradient_stream"](report)["title"])
+    assert "ND601 (4 per layer" in texts
+    assert "10 times the median" in str(CHARTS["largest_value"](report)["title"])
 
 
 def test_stacks_stand_behind_each_other_and_are_named() -> None:

@@ -15,7 +15,7 @@ from normdiag.measures import GROUPS, MEASURES, expand_measures
 FILLED = {
     "stream-adds": {"stream", "growth", "closure", "head_input", "outputs"},
     "depth": {"layers", "duplicates", "stream.contribution", "growth.initial_contribution"},
-    "init-growth": {"growth.init_total"},
+    "init-growth": {"growth.init_total", "growth.init_norms"},
     "precision": {"precision.formats"},
     "branch-weights": {"branch_weights"},
     "attention-logits": {"attention_logits", "precision.logit_bounds"},
@@ -66,9 +66,10 @@ def filled(*measures: str) -> set[str]:
         ("stream", "contribution"),
         ("growth", "initial_contribution"),
         ("growth", "init_total"),
+        ("growth", "init_norms"),
         ("norms", "jacobian"),
     ):
-        if any(one[part] is not None for one in parts(measured[key])):
+        if any(one[part] not in (None, {}) for one in parts(measured[key])):
             keys.add(f"{key}.{part}")
     for key, names in (
         ("precision", ("formats", "logit_bounds")),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from normdiag.errors import UsageError
 from normdiag.evidence.evidence import Evidence
+from normdiag.report.report import Report
 from normdiag.rules.engine import judge_evidence
 from normdiag.rules.registry import RULES
 from normdiag.rules.thresholds import Threshold, resolve_thresholds
@@ -88,6 +89,15 @@ def test_a_finding_prints_the_threshold_that_held(word: str) -> None:
     ).findings
     assert severe.severity == "warning" and severe.threshold == 0.25
     assert "threshold 0.25)" in severe.message
+
+
+@pytest.mark.parametrize("word", ["ND301", "epsilon-dominates"])
+def test_the_outcome_holds_what_the_user_set_whether_it_was_passed_or_not(word: str) -> None:
+    for share in (0.25, 0.9):
+        outcome = judge_evidence(make_evidence(0.3), thresholds={word: {"eps_share": share}})
+        report = Report.from_evidence(make_evidence(0.3), outcome)
+        assert outcome.thresholds == {"ND301": {"eps_share": share}} == report.rules.thresholds
+    assert judge_evidence(make_evidence(0.3)).thresholds == {}
 
 
 def test_every_threshold_can_be_set_to_its_own_default() -> None:

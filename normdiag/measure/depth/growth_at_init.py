@@ -20,33 +20,45 @@ from normdiag.measure.sites.site_statistics import SiteStatistics
 def compare_growth_with_init(
     loaded: LoadedModel, batch: Batch, growth: Mapping[str, Growth], seed: int
 ) -> dict[str, Growth]:
-    """Return `growth` with the total at initialisation and the ratio to it, or why there is none.
+    """Return `growth` with norms and total at initialisation, or why there are none.
 
     A model that was loaded with random weights is its own reference.
     """
     if not growth:
         return {}
     if loaded.mode == "random-init":
-        totals = {name: law.total for name, law in growth.items()}
-    else:
-        try:
-            totals = measure_growth_at_init(loaded.model, batch, seed)
-        except TargetError as error:
-            return {name: replace(law, init_note=error.what) for name, law in growth.items()}
-    return {
-        name: replace(law, init_total=totals[name], total_over_init=law.total / totals[name])
-        if totals.get(name)
-        else law
-        for name, law in growth.items()
-    }
+        return {
+            name: replace(law, init_total=law.total, total_over_init=1.0)
+            for name, law in growth.items()
+        }
+    try:
+        norms = measure_norms_at_init(loaded.model, batch, seed)
+    except TargetError as error:
+        return {name: replace(law, init_note=error.what) for name, law in growth.items()}
+    return {name: _add_reference(law, norms.get(name, {})) for name, law in growth.items()}
 
 
-def measure_growth_at_init(model: nn.Module, batch: Batch, seed: int) -> dict[str, float]:
-    """Stack id -> last add over first, with newly drawn weights, on the first sequence.
+def measure_norms_at_init(model: nn.Module, batch: Batch, seed: int) -> dict[str, dict[str, float]]:
+    """Stack id -> add id -> mean ||y|| with newly drawn weights, on the first sequence.
 
-    The weights live no longer than this call. Raises LoadError where there can be none.
+    Its first token is left out. Stacks without a law of growth there (values that are 0 or not
+    finite) are missing. The weights live no longer than this call. Raises LoadError where there can
+    be none.
     """
     quantities = MeasuredQuantities(stream=True, norms=False, peaks=False)
     short = run_first_sequence(reinitialise_model(model, seed), batch, quantities)
-    growths = SiteStatistics.from_pass(short, batch.rows).compute_growth()
-    return {name: growth.total for name, growth in growths.items()}
+    statistics = SiteStatistics.from_pass(short, batch.rows)
+    norms = statistics.compute_growth_norms()
+    return {stack: norms[stack] for stack in statistics.compute_growth()}
+
+
+def _add_reference(law: Growth, norms: Mapping[str, float]) -> Growth:
+    if not norms:
+        return law
+    first, *_, last = norms.values()
+    return replace(
+        law,
+        init_norms=dict(norms),
+        init_total=last / first,
+        total_over_init=law.total / (last / first),
+    )

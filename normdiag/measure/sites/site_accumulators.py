@@ -157,14 +157,19 @@ class SiteAccumulators:
 
     def compute_growth(self, first: ForwardPass) -> dict[str, Growth]:
         """Stack id -> its law of growth, of the stacks of `first` that have one."""
-        growths = {}
+        growths = {
+            stack: fit_growth(list(adds), list(adds.values()))
+            for stack, adds in self.list_stack_adds(first).items()
+        }
+        return {stack: growth for stack, growth in growths.items() if growth is not None}
+
+    def list_stack_adds(self, first: ForwardPass) -> dict[str, dict[str, AddAccumulator]]:
+        """Stack id -> add id -> what was measured, of the adds of `first`, in order of depth."""
+        stacks = {}
         for name, stack in first.sites.stacks.items():
             ids = [first.sites.adds[facts.add] for facts in stack.adds]
-            ids = [id for id in ids if id in self.adds]
-            growth = fit_growth(ids, [self.adds[id] for id in ids])
-            if growth is not None:
-                growths[name] = growth
-        return growths
+            stacks[name] = {id: self.adds[id] for id in ids if id in self.adds}
+        return stacks
 
     def _update_norm(
         self, id: str, record: NormRecord, forward: ForwardPass, sequences: SequenceNumbers

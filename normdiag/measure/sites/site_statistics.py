@@ -62,6 +62,13 @@ class SiteStatistics:
         """Stack id -> its law of growth, of stacks that have one."""
         return self.accumulators.compute_growth(self.first_pass)
 
+    def compute_growth_norms(self) -> dict[str, dict[str, float]]:
+        """Stack id -> add id -> what its law is fitted to, in the order of the forward."""
+        return {
+            stack: {id: add.growth_norm() for id, add in adds.items()}
+            for stack, adds in self.accumulators.list_stack_adds(self.first_pass).items()
+        }
+
     def compute_traces(self, sequences: Iterable[InputSequence]) -> tuple[TokenTrace, ...]:
         """One trace per sequence of the inputs, if tokens were kept."""
         return self.accumulators.traces.compute(sequences, self.sites)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from normdiag.findings import SEVERITIES, Finding
 from normdiag.number_text import format_value
 from normdiag.render.escape import shorten_message, shorten_text
-from normdiag.render.html.document import Card, Figure
+from normdiag.render.html.architecture_figure import is_drawn
+from normdiag.render.html.document import Card, Drawing, Figure
 from normdiag.render.html.figures import find_figure
 from normdiag.render.verdict import pair_with_statuses
 from normdiag.report.check import FindingStatus
@@ -19,7 +20,9 @@ _STREAM_KINDS = ("stream", "stream-factor", "non-finite", "output")
 """Kinds of differences that the curves of the comparison show."""
 
 
-def list_cards(report: Report, figures: Sequence[Figure]) -> tuple[Card, ...]:
+def list_cards(
+    report: Report, figures: Sequence[Figure], drawing: Drawing | None = None
+) -> tuple[Card, ...]:
     """Return a card per finding, those that fail the check first."""
     pairs = sorted(
         pair_with_statuses(report),
@@ -29,7 +32,8 @@ def list_cards(report: Report, figures: Sequence[Figure]) -> tuple[Card, ...]:
         ),
     )
     return tuple(
-        make_card(finding, figures, state=_describe_state(status)) for finding, status in pairs
+        make_card(finding, figures, drawing=drawing, state=_describe_state(status))
+        for finding, status in pairs
     )
 
 
@@ -54,12 +58,15 @@ def make_card(
     finding: Finding,
     figures: Sequence[Figure],
     *,
+    drawing: Drawing | None = None,
     state: str = "",
     mark: str = "",
     facts: Iterable[tuple[str, str]] = (),
 ) -> Card:
-    """Return the card of one finding, linked to the figure that shows it."""
-    figure = find_figure(finding.code, figures)
+    """Return the card of one finding, linked to the figure or the drawing that shows it."""
+    figure: Figure | Drawing | None = find_figure(finding.code, figures)
+    if figure is None and is_drawn(finding.code):
+        figure = drawing
     return Card(
         mark=mark or finding.severity,
         title=f"{finding.code} {finding.name}",

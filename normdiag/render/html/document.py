@@ -53,6 +53,31 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerDrawing:
+    """One kind of layer of one stack."""
+
+    title: str
+    formula: str
+    layers: str
+    svg: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawing:
+    """The architecture, as pictures that no script draws."""
+
+    name: str
+    title: str
+    healthy: str
+    pictures: tuple[LayerDrawing, ...]
+    gaps: tuple[str, ...] = ()
+    """What is not added to the stream, in words."""
+    notes: tuple[str, ...] = ()
+    cards: tuple[str, ...] = ()
+    """Titles of the findings that it shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FigureGroup:
     """Figures below one heading."""
 
@@ -84,8 +109,10 @@ class Document:
     no_cards: str = ""
     """The sentence that stands instead of cards."""
     groups: tuple[FigureGroup, ...] = ()
+    drawing: Drawing | None = None
     undrawn: tuple[tuple[str, str], ...] = ()
     """Names of charts without numbers, and why."""
+    sections_title: str = "Text and tables"
     sections: tuple[Section, ...] = ()
 
     @property

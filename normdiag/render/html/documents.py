@@ -9,6 +9,7 @@ from rich.console import Console
 
 from normdiag.charts.compared_streams import COMPARED
 from normdiag.render.elements import Element, Page
+from normdiag.render.html.architecture_figure import draw_architecture
 from normdiag.render.html.cards import list_cards, list_compared_cards
 from normdiag.render.html.document import Document, FigureGroup, Section
 from normdiag.render.html.extra import require_libraries
@@ -51,7 +52,8 @@ def build_document(report: Report, options: Options) -> Document:
     lead, sections = split_sections(page)
     groups, undrawn = draw_figures(report)
     figures = tuple(figure for group in groups for figure in group.figures)
-    cards = list_cards(report, figures)
+    drawing = draw_architecture(report)
+    cards = list_cards(report, figures, drawing)
     return Document(
         title=page.title,
         outcome=page.outcome,
@@ -59,6 +61,7 @@ def build_document(report: Report, options: Options) -> Document:
         cards=cards,
         no_cards=_describe_silence(report),
         groups=groups,
+        drawing=drawing,
         undrawn=undrawn,
         sections=tuple(each for each in sections if each.title not in _CARDS or not cards),
     )
@@ -89,7 +92,13 @@ def build_several(series: Series, options: Options) -> Document:
     page = build_series(series, replace(options, all_rows=True))
     lead, _ = split_sections(page)
     sections = tuple(_list_entries(page))
-    return Document(title=page.title, outcome=page.outcome, lead=lead, sections=sections)
+    return Document(
+        title=page.title,
+        outcome=page.outcome,
+        lead=lead,
+        sections_title="Targets",
+        sections=sections,
+    )
 
 
 def _list_entries(page: Page) -> Iterator[Section]:

@@ -3,6 +3,7 @@
   const read = (id) => JSON.parse(document.getElementById(id).textContent);
   const specs = read("charts");
   const maps = read("map-values");
+  const NARROW = 480;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   // A canvas knows no currentColor: the colours of the page are read when a chart is drawn.
@@ -18,11 +19,33 @@
     };
   }
 
+  function wrapWords(text, most) {
+    const lines = [""];
+    for (const word of text.split(" ")) {
+      const line = lines[lines.length - 1];
+      if (line && line.length + word.length >= most) lines.push(word);
+      else lines[lines.length - 1] = line ? `${line} ${word}` : word;
+    }
+    return lines;
+  }
+
+  // Where a chart is narrow its legend has one column, and titles below it several lines.
+  function fitToWidth(spec, width) {
+    if (width >= NARROW) return spec;
+    const copy = JSON.parse(JSON.stringify(spec));
+    for (const layer of copy.layer) {
+      const x = layer.encoding.x, colour = layer.encoding.color;
+      if (x && x.axis && typeof x.axis.title === "string") x.axis.title = wrapWords(x.axis.title, width / 12);
+      if (colour && colour.legend) Object.assign(colour.legend, { columns: 1, labelLimit: width - 70 });
+    }
+    return copy;
+  }
+
   async function drawChart(element) {
     const name = element.dataset.chart;
-    const spec = Object.assign({}, specs[name]);
-    delete spec.title;
     element.hidden = false;
+    const spec = Object.assign({}, fitToWidth(specs[name], element.clientWidth));
+    delete spec.title;
     if (spec.layer.some((layer) => layer.mark.type === "image")) {
       // An image has a size of its own: it is made as wide as the axis.
       const room = 90, width = Math.max(240, element.clientWidth - room);
@@ -119,5 +142,6 @@
     document.querySelectorAll("details").forEach((each) => { each.open = true; });
   });
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  window.matchMedia("(max-width: 560px)").addEventListener("change", drawAll);
   drawAll();
 })();

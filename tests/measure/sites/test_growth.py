@@ -63,6 +63,19 @@ class TestYardstick:
         assert growth.total_over_init == pytest.approx(growth.total / expected, rel=1e-5)
         assert growth.init_note is None
 
+    def test_every_add_has_the_norm_of_newly_drawn_weights(self) -> None:
+        """By plain hooks on a second model, on 64 of the 70 tokens of the first sequence."""
+        model, ids = make_trained_model(), torch.randint(64, (2, 70))
+        report = normdiag.inspect(model, inputs={"input_ids": ids}, measure=("stream",), seed=5)
+        (growth,) = report.measurements.growth.values()
+        torch.manual_seed(5)
+        norms = out_norms(LlamaForCausalLM(LlamaConfig(**SMALL)).eval(), ids[:1, :64])
+        expected = [float(norm[:, 1:].mean()) for norm in norms]
+        assert list(growth.init_norms) == [add.id for add in report.architecture.residual_adds]
+        assert list(growth.init_norms.values()) == pytest.approx(expected, rel=1e-5)
+        trained = [report.measurements.stream[id].out_norm.mean for id in growth.init_norms]
+        assert trained != pytest.approx(expected, rel=0.5)
+
     def test_the_model_and_the_random_state_are_left_alone(self) -> None:
         model = make_trained_model()
         before, config = copy.deepcopy(model.state_dict()), model.config.to_dict()
@@ -111,6 +124,7 @@ class TestYardstick:
         (growth,) = report.measurements.growth.values()
         assert (growth.init_total, growth.total_over_init) == (None, None)
         assert growth.init_note == "the model has no transformers configuration to build it from"
+        assert growth.init_norms == {}
         assert report.coverage.skipped == ()
 
     def test_no_second_set_of_large_weights(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,6 +137,7 @@ class TestYardstick:
         report = normdiag.inspect(str(tmp_path), random_init=True, measure=("stream",))
         (growth,) = report.measurements.growth.values()
         assert growth.init_total == growth.total and growth.total_over_init == 1.0
+        assert growth.init_norms == {}
 
 
 def test_first_tokens_against_the_others() -> None:
