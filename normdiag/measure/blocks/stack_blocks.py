@@ -124,6 +124,9 @@ class StackBlocks:
             span = self._build_span(cut)
             place = self._describe_site(cut, span)
             held = self._compute_matrix(span, cut, parts)
+            sample = span.pull_back(torch.ones(1, span.width)) if held is None else held[0].jacobian
+            if not bool(sample.isfinite().all()):
+                raise _ImpossibleError("the derivative is not finite there")
             if held is None:
                 block = summarise_products(span, place)
             else:
@@ -164,10 +167,7 @@ class StackBlocks:
                 self._followed[k] = is_followed(self.edges, self.stack.adds[k].add)
             if not self._followed[k]:
                 raise _ImpossibleError("autograd does not follow a branch there")
-        span = StreamSpan(start, end)
-        if not bool(span.pull_back(torch.ones(1, span.width)).isfinite().all()):
-            raise _ImpossibleError("the derivative is not finite there")
-        return span
+        return StreamSpan(start, end)
 
     def _compute_matrix(
         self, span: StreamSpan, cut: _BlockRange, parts: TokenJacobian | None
