@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from torch import nn
 
@@ -17,6 +17,7 @@ from normdiag.measure.blocks.blocks import DEPTHS, count_spans, measure_blocks
 from normdiag.measure.branch_weights import measure_branch_weights
 from normdiag.measure.depth.depth import relate_layers
 from normdiag.measure.gradients.backward import measure_gradients
+from normdiag.measure.gradients.loss import TriedTokens
 from normdiag.measure.invariances.centring import measure_centring
 from normdiag.measure.invariances.invariances import measure_invariances
 from normdiag.measure.invariances.norm_speed import measure_norm_speed
@@ -41,6 +42,8 @@ class MeasuredModel:
     statistics: SiteStatistics
     settings: ForwardSettings
     progress: Progress
+    tokens: TriedTokens = field(default_factory=TriedTokens)
+    """What the choice of a loss tried: two steps make it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def measure_further(
 
 
 def _add_gradients(measured: MeasuredModel, measurements: Measurements) -> StepResult:
-    outcome = measure_gradients(measured.model, measured.batch, measured.settings)
+    outcome = measure_gradients(measured.model, measured.batch, measured.settings, measured.tokens)
     if isinstance(outcome, Gradients):
         return replace(measurements, gradients=outcome), []
     return measurements, [outcome]
@@ -121,7 +124,9 @@ def _add_centring(measured: MeasuredModel, measurements: Measurements) -> StepRe
     centring = measure_centring(measured.statistics.sites.architecture, measurements.norms)
     invariances = replace(measurements.invariances or Invariances(), centring=centring)
     measurements = replace(measurements, invariances=invariances)
-    swap = measure_norm_swap(measured.model, measured.batch, measured.statistics, measured.settings)
+    swap = measure_norm_swap(
+        measured.model, measured.batch, measured.statistics, measured.settings, measured.tokens
+    )
     if isinstance(swap, SkippedMeasurement):
         return measurements, [swap]
     return replace(measurements, norm_swap=swap), []

@@ -58,9 +58,9 @@ def find_singular_range(
     if operator.rows < operator.columns:  # its null space is not among the min(rows, columns)
         operator = operator.transpose
     process = _Bidiagonalisation(operator, min(steps, operator.columns), seed)
-    for _ in range(steps):
+    for step in range(steps):
         process.extend_basis()
-        if process.is_complete or process.is_within(tolerance):
+        if process.is_complete or (step % 2 and process.is_within(tolerance)):
             break
     return process.singular_range(zeros)
 

@@ -24,7 +24,7 @@ from normdiag.measure.blocks.prefixes import copy_with_past
 from normdiag.measure.passes.gradient_edges import GradientEdges, record_next_gradient_edges
 from normdiag.structure.residual_adds import DetectedAdd
 
-COPIES = 32
+COPIES = 24
 
 
 @dataclass(slots=True)

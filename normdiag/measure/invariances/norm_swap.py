@@ -16,7 +16,7 @@ from normdiag.evidence.norm_swap import NormSwap, SwapLoss
 from normdiag.evidence.statistics import MedianMax
 from normdiag.graph import Node
 from normdiag.inputs.batch import Batch
-from normdiag.measure.gradients.loss import NoLossError, choose_objective
+from normdiag.measure.gradients.loss import NoLossError, TriedTokens, choose_objective
 from normdiag.measure.gradients.objectives import LossSettings, Objective
 from normdiag.measure.invariances.swapped_forward import (
     OTHER_KIND,
@@ -39,18 +39,22 @@ _COMPARABLE = frozenset({"causal-lm", "sequence-to-sequence", "masked-lm", "own"
 
 
 def measure_norm_swap(
-    model: nn.Module, batch: Batch, statistics: SiteStatistics, settings: ForwardSettings
+    model: nn.Module,
+    batch: Batch,
+    statistics: SiteStatistics,
+    settings: ForwardSettings,
+    tokens: TriedTokens | None = None,
 ) -> NormSwap | SkippedMeasurement | None:
     """Measure the swap of all LayerNorms and RMSNorms; None where there are none.
 
-    Where a forward fails the reason is returned.
+    `tokens` is what a choice of a loss tried before. Where a forward fails the reason is returned.
     """
     norms = {norm: id for norm, id in statistics.sites.norms.items() if norm.kind in OTHER_KIND}
     if not norms:
         return None
     samples = statistics.norm_samples
     alone = {id: _change_alone(norm, samples.get(id, []), statistics) for norm, id in norms.items()}
-    objective = _find_objective(model, batch, settings)
+    objective = _find_objective(model, batch, settings, tokens)
     run = batch if objective is None else objective.batch
     node = _last_hidden_node(statistics)
     index = None if node is None else node.index
@@ -101,11 +105,13 @@ def _change_alone(
     return MedianMax(median=float(values.quantile(0.5)), max=float(values.max()))
 
 
-def _find_objective(model: nn.Module, batch: Batch, settings: ForwardSettings) -> Objective | None:
+def _find_objective(
+    model: nn.Module, batch: Batch, settings: ForwardSettings, tokens: TriedTokens | None
+) -> Objective | None:
     """A loss whose targets do not depend on the model; None where there is none."""
     try:
         choice = LossSettings(settings.mask_token, settings.seed)
-        objective = choose_objective(model, batch, choice)
+        objective = choose_objective(model, batch, choice, tokens)
     except (NoLossError, RunError, RuntimeError, NotImplementedError):
         return None
     return objective if objective.kind in _COMPARABLE else None
