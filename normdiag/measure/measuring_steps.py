@@ -21,7 +21,8 @@ from normdiag.measure.gradients.loss import TriedTokens
 from normdiag.measure.invariances.centring import measure_centring
 from normdiag.measure.invariances.invariances import measure_invariances
 from normdiag.measure.invariances.norm_speed import measure_norm_speed
-from normdiag.measure.invariances.norm_swap import measure_norm_swap
+from normdiag.measure.invariances.norm_swap import measure_norm_swap, prepare_plain_forward
+from normdiag.measure.invariances.plain_forward import PlainForward
 from normdiag.measure.precision.attention_logits import MeasuredLogits, measure_attention_logits
 from normdiag.measure.precision.logit_bounds import compute_logit_bounds
 from normdiag.measure.precision.precision import measure_precision
@@ -30,6 +31,15 @@ from normdiag.measure.sites.site_statistics import SiteStatistics
 from normdiag.progress import Progress
 
 StepResult = tuple[Measurements, Sequence[SkippedMeasurement]]
+
+
+@dataclass(slots=True)
+class SharedForwards:
+    """What one step leaves to another, so that no forward runs twice."""
+
+    tokens: TriedTokens = field(default_factory=TriedTokens)
+    """What the choice of a loss tried."""
+    plain: PlainForward | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +52,17 @@ class MeasuredModel:
     statistics: SiteStatistics
     settings: ForwardSettings
     progress: Progress
-    tokens: TriedTokens = field(default_factory=TriedTokens)
-    """What the choice of a loss tried: two steps make it."""
+    measures: Collection[str]
+    """The fine ones that were asked for."""
+    shared: SharedForwards = field(default_factory=SharedForwards)
+
+    def prepare_plain_forward(self) -> PlainForward | None:
+        """What a forward of the batch as it is tells the swap of the norms."""
+        if self.shared.plain is None:
+            self.shared.plain = prepare_plain_forward(
+                self.model, self.batch, self.statistics, self.settings, self.shared.tokens
+            )
+        return self.shared.plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +77,11 @@ class MeasuringStep:
     """Of progress; None where that is not known."""
 
 
-def measure_further(
-    measured: MeasuredModel, measurements: Measurements, names: Collection[str]
-) -> StepResult:
-    """Return `measurements` with the steps of the fine measures `names`, and what failed."""
+def measure_further(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    """Return `measurements` with the steps of the measures that were asked for; what failed."""
     skipped: list[SkippedMeasurement] = []
     for step in STEPS:
-        if step.measure in names:
+        if step.measure in measured.measures:
             measured.progress.start_stage(step.label, step.count_units(measured))
             measurements, failed = step.extend(measured, measurements)
             skipped += failed
@@ -73,7 +90,9 @@ def measure_further(
 
 
 def _add_gradients(measured: MeasuredModel, measurements: Measurements) -> StepResult:
-    outcome = measure_gradients(measured.model, measured.batch, measured.settings, measured.tokens)
+    outcome = measure_gradients(
+        measured.model, measured.batch, measured.settings, measured.shared.tokens
+    )
     if isinstance(outcome, Gradients):
         return replace(measurements, gradients=outcome), []
     return measurements, [outcome]
@@ -89,7 +108,9 @@ def _add_precision(measured: MeasuredModel, measurements: Measurements) -> StepR
 
 def _add_attention_logits(measured: MeasuredModel, measurements: Measurements) -> StepResult:
     sites, learned = measured.statistics.sites, measured.statistics.learned_values
-    logits = measure_attention_logits(measured.model, measured.batch, sites)
+    plain = measured.prepare_plain_forward() if "centring-swap" in measured.measures else None
+    beside = plain if plain is not None and plain.batch is measured.batch else None
+    logits = measure_attention_logits(measured.model, measured.batch, sites, beside)
     failed = [logits] if isinstance(logits, SkippedMeasurement) else []
     if isinstance(logits, SkippedMeasurement):
         logits = MeasuredLogits({}, {})
@@ -124,9 +145,7 @@ def _add_centring(measured: MeasuredModel, measurements: Measurements) -> StepRe
     centring = measure_centring(measured.statistics.sites.architecture, measurements.norms)
     invariances = replace(measurements.invariances or Invariances(), centring=centring)
     measurements = replace(measurements, invariances=invariances)
-    swap = measure_norm_swap(
-        measured.model, measured.batch, measured.statistics, measured.settings, measured.tokens
-    )
+    swap = measure_norm_swap(measured.model, measured.prepare_plain_forward(), measured.statistics)
     if isinstance(swap, SkippedMeasurement):
         return measurements, [swap]
     return replace(measurements, norm_swap=swap), []

@@ -110,7 +110,7 @@ def run_copies(
             rows = [p.row for p in points if isinstance(p, StreamPoint) and p.axis == -1]
             if len(rows) == len(depths):
                 tokens[facts.add] = rows
-    copied = _copy_last_token(batch)
+    copied: Batch | None = _copy_last_token(batch)
     if with_past:
         positions = sorted({tuple(rows) for rows in tokens.values()})
         copied = None if len(positions) != 1 else copy_with_past(model, batch, positions[0], COPIES)
@@ -158,7 +158,7 @@ def jacobians_from_copies(start: StreamPoint, end: StreamPoint, tokens: int) -> 
         ends = (end.edge, start.edge)
         placed = end.arrange_rows(vectors.flatten(0, 1))
         pulled = torch.autograd.grad(*ends, placed, retain_graph=True)[0]
-        rows = start.flatten_rows(pulled).unflatten(0, (tokens, COPIES))
+        rows = start.flatten_rows(pulled).reshape(tokens, COPIES, -1)
         parts.append(rows[:, : len(chunk)])
     return [each.double() for each in torch.cat(parts, 1)]
 
