@@ -71,12 +71,13 @@ class CopiedStack:
     has_past: bool = False
     """Whether the copies read what their token reads."""
     _held: dict[tuple[int, int], dict[int, Tensor]] = field(default_factory=dict)
-    """Of the spans that were asked for, what is to be fetched yet."""
+    """Of the span that was asked for last, what is to be fetched yet."""
 
-    def take_jacobian(self, first: int, last: int, token: int) -> Tensor | None:
+    def compute_jacobian(self, first: int, last: int, token: int) -> Tensor | None:
         """dy/dx between two points at one of the tokens, in float64; None where there is none.
 
-        All tokens' come from the same backward passes; each is held until it is taken.
+        All tokens' come from the same backward passes; each is held until it is fetched or another
+        span is asked for.
         """
         start, end = self.points[first], self.points[last]
         if isinstance(start, str) or isinstance(end, str):
@@ -85,7 +86,7 @@ class CopiedStack:
             found = jacobians_from_copies(start, end, self.tokens)
             if found is None:
                 return None
-            self._held[first, last] = dict(enumerate(found))
+            self._held = {(first, last): dict(enumerate(found))}
         return self._held[first, last].pop(token)
 
 

@@ -190,7 +190,7 @@ class StackBlocks:
         self, copies: CopiedStack, span: StreamSpan, cut: _BlockRange, returns: bool
     ) -> tuple[TokenJacobian, float] | None:
         """From copies of the token, where their Jacobian proves to be that of the span."""
-        matrix = copies.take_jacobian(cut.first, cut.last, self.number)
+        matrix = copies.compute_jacobian(cut.first, cut.last, self.number)
         if matrix is None:
             return None
         off = estimate_disagreement(span, matrix)

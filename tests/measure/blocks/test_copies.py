@@ -61,7 +61,7 @@ def test_every_span_starts_where_it_did(name):
             span = StreamSpan(points[k], points[k + 1])
             assert span.test_isolation() == (False, False)
             assert again.points[k].row_count == COPIES
-            off = again.take_jacobian(k, k + 1, 0) - span.dense_jacobian()
+            off = again.compute_jacobian(k, k + 1, 0) - span.dense_jacobian()
             assert float(off.abs().max()) < 1e-5
 
 
@@ -81,7 +81,7 @@ def test_copies_with_a_past_are_all_tokens_at_once(name):
             for k in range(len(points) - 1):  # attention too
                 assert again.points[k].row_count == COPIES * len(DEPTHS)
                 dense = StreamSpan(points[k], points[k + 1]).dense_jacobian()
-                off = again.take_jacobian(k, k + 1, number) - dense
+                off = again.compute_jacobian(k, k + 1, number) - dense
                 assert float(off.abs().max()) < 1e-5 * float(dense.abs().max())
 
 
