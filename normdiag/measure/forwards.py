@@ -73,8 +73,8 @@ def measure_forward(
     skipped = statistics.list_skipped()
     if "stream-adds" in names:
         skipped += statistics.list_unclosed_stacks()
-    measured = MeasuredModel(model, batches[0], statistics, settings, progress)
-    measurements, failed = measure_further(measured, measurements, names)
+    measured = MeasuredModel(model, batches[0], statistics, settings, progress, names)
+    measurements, failed = measure_further(measured, measurements)
     first, batch = _find_first_nonfinite(model, batches, statistics, progress)
     return ForwardMeasurement(
         statistics=statistics,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from torch import nn
 
@@ -18,10 +18,12 @@ from normdiag.measure.blocks.blocks import DEPTHS, count_spans, measure_blocks
 from normdiag.measure.branch_weights import measure_branch_weights
 from normdiag.measure.depth.depth import relate_layers
 from normdiag.measure.gradients.backward import measure_gradients
+from normdiag.measure.gradients.loss import TriedTokens
 from normdiag.measure.invariances.centring import measure_centring
 from normdiag.measure.invariances.invariances import measure_invariances
 from normdiag.measure.invariances.norm_speed import measure_norm_speed
-from normdiag.measure.invariances.norm_swap import measure_norm_swap
+from normdiag.measure.invariances.norm_swap import measure_norm_swap, prepare_plain_forward
+from normdiag.measure.invariances.plain_forward import PlainForward
 from normdiag.measure.precision.attention_logits import MeasuredLogits, measure_attention_logits
 from normdiag.measure.precision.logit_bounds import compute_logit_bounds
 from normdiag.measure.precision.precision import measure_precision
@@ -35,6 +37,15 @@ StepResult = tuple[Measurements, Sequence[SkippedMeasurement]]
 _OFFLOADED = "needs all weights in memory at once, and some are offloaded (see --device-map)"
 
 
+@dataclass(slots=True)
+class SharedForwards:
+    """What one step leaves to another, so that no forward runs twice."""
+
+    tokens: TriedTokens = field(default_factory=TriedTokens)
+    """What the choice of a loss tried."""
+    plain: PlainForward | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class MeasuredModel:
     """A model after its main pass."""
@@ -45,6 +56,17 @@ class MeasuredModel:
     statistics: SiteStatistics
     settings: ForwardSettings
     progress: Progress
+    measures: Collection[str]
+    """The fine ones that were asked for."""
+    shared: SharedForwards = field(default_factory=SharedForwards)
+
+    def prepare_plain_forward(self) -> PlainForward | None:
+        """What a forward of the batch as it is tells the swap of the norms."""
+        if self.shared.plain is None:
+            self.shared.plain = prepare_plain_forward(
+                self.model, self.batch, self.statistics, self.settings, self.shared.tokens
+            )
+        return self.shared.plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +83,14 @@ class MeasuringStep:
     """Whether all weights must be in memory at once, as for a backward pass."""
 
 
-def measure_further(
-    measured: MeasuredModel, measurements: Measurements, names: Collection[str]
-) -> StepResult:
-    """Return `measurements` with the steps of the fine measures `names`, and what failed."""
+def measure_further(measured: MeasuredModel, measurements: Measurements) -> StepResult:
+    """Return `measurements` with the steps of the measures that were asked for; what failed."""
     skipped: list[SkippedMeasurement] = []
     is_offloaded = has_offloaded_weights(measured.model)
     for step in STEPS:
-        if step.measure in names and is_offloaded and step.needs_all_weights:
+        if step.measure in measured.measures and is_offloaded and step.needs_all_weights:
             skipped.append(SkippedMeasurement(what=step.measure, why=_OFFLOADED))
-        elif step.measure in names:
+        elif step.measure in measured.measures:
             measured.progress.start_stage(step.label, step.count_units(measured))
             measurements, failed = step.extend(measured, measurements)
             skipped += failed
@@ -79,7 +99,9 @@ def measure_further(
 
 
 def _add_gradients(measured: MeasuredModel, measurements: Measurements) -> StepResult:
-    outcome = measure_gradients(measured.model, measured.batch, measured.settings)
+    outcome = measure_gradients(
+        measured.model, measured.batch, measured.settings, measured.shared.tokens
+    )
     if isinstance(outcome, Gradients):
         return replace(measurements, gradients=outcome), []
     return measurements, [outcome]
@@ -95,7 +117,9 @@ def _add_precision(measured: MeasuredModel, measurements: Measurements) -> StepR
 
 def _add_attention_logits(measured: MeasuredModel, measurements: Measurements) -> StepResult:
     sites, learned = measured.statistics.sites, measured.statistics.learned_values
-    logits = measure_attention_logits(measured.model, measured.batch, sites)
+    plain = measured.prepare_plain_forward() if "centring-swap" in measured.measures else None
+    beside = plain if plain is not None and plain.batch is measured.batch else None
+    logits = measure_attention_logits(measured.model, measured.batch, sites, beside)
     failed = [logits] if isinstance(logits, SkippedMeasurement) else []
     if isinstance(logits, SkippedMeasurement):
         logits = MeasuredLogits({}, {})
@@ -130,7 +154,7 @@ def _add_centring(measured: MeasuredModel, measurements: Measurements) -> StepRe
     centring = measure_centring(measured.statistics.sites.architecture, measurements.norms)
     invariances = replace(measurements.invariances or Invariances(), centring=centring)
     measurements = replace(measurements, invariances=invariances)
-    swap = measure_norm_swap(measured.model, measured.batch, measured.statistics, measured.settings)
+    swap = measure_norm_swap(measured.model, measured.prepare_plain_forward(), measured.statistics)
     if isinstance(swap, SkippedMeasurement):
         return measurements, [swap]
     return replace(measurements, norm_swap=swap), []

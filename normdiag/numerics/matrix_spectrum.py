@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from normdiag.evidence.statistics import Quantiles
+from normdiag.numerics.host_algebra import find_eigenvalues, multiply_matrices
 
 _SQUARED = 1e-4
 """Ratio to the largest singular value at which squaring keeps 8 of 16 digits."""
@@ -55,8 +56,7 @@ def _compute_quantiles(values: Tensor) -> Quantiles:
 
 def _singular_values(matrix: Tensor, zeros: int) -> Tensor:
     """Singular values, largest first; from A'A at half the cost unless that loses digits."""
-    squares: Tensor = torch.linalg.eigvalsh(matrix.T @ matrix).flip(0).clamp(min=0)
-    values = squares.sqrt()
+    values = find_eigenvalues(multiply_matrices(matrix.T, matrix)).flip(0).clamp(min=0).sqrt()
     if values[max(0, len(values) - 1 - zeros)] > _SQUARED * values[0]:
         return values
     exact: Tensor = torch.linalg.svdvals(matrix)

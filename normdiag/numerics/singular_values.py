@@ -58,12 +58,11 @@ def find_singular_range(
     if operator.rows < operator.columns:  # its null space is not among the min(rows, columns)
         operator = operator.transpose
     process = _Bidiagonalisation(operator, min(steps, operator.columns), seed)
-    while True:
+    for step in range(steps):
         process.extend_basis()
-        estimate = process.singular_range(zeros)
-        is_known = estimate.sigma_max_error <= tolerance * estimate.sigma_max
-        if estimate.is_exact or is_known or estimate.steps == steps:
-            return estimate
+        if process.is_complete or (step % 2 and process.is_within(tolerance)):
+            break
+    return process.singular_range(zeros)
 
 
 class _Bidiagonalisation:
@@ -92,23 +91,42 @@ class _Bidiagonalisation:
             self._next = _orthogonalise(image, self._right[: k + 1])
             self._length = self._betas[k] = float(self._next.norm())
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the Krylov space is.
+
+        A zero in either list says that A'A maps the space reached into itself; all different
+        singular values are then among those of B, since a random vector has a part of each.
+        """
+        leads_on = min(self._alphas[-1], self._betas[-1]) > self._rounding_level
+        return len(self._alphas) == self._operator.columns or not leads_on
+
+    def is_within(self, tolerance: float) -> bool:
+        """Whether the largest Ritz value is sigma_max to the relative `tolerance`."""
+        ritz = self._ritz_values()
+        sigma = float(ritz[0])
+        beyond = tolerance * sigma - self._rounding_level
+        excess = beyond * (2 * sigma + beyond)
+        return beyond > 0 and self._log_polynomial(ritz.square(), excess) >= self._log_limit()
+
     def singular_range(self, zeros: int) -> SingularRange:
         """Compute the range from the steps so far."""
-        alphas = torch.tensor(self._alphas, dtype=torch.float64)
-        betas = torch.tensor(self._betas, dtype=torch.float64)
-        ritz = torch.linalg.svdvals(torch.diag(alphas) + torch.diag(betas[:-1], 1))
-        # A zero in either list says that A'A maps the space reached into itself; all different
-        # singular values are then among those of B, since a random vector has a part of each.
-        leads_on = min(self._alphas[-1], self._betas[-1]) > self._rounding_level
-        is_exact = len(alphas) == self._operator.columns or not leads_on
-        beyond = 0.0 if is_exact else self._upper_excess(ritz.square(), (alphas * betas).log())
+        ritz = self._ritz_values()
+        beyond = 0.0 if self.is_complete else self._upper_excess(ritz.square())
         return SingularRange(
             sigma_max=float(ritz[0]),
             sigma_max_error=beyond + self._rounding_level,
             sigma_min=float(ritz[max(0, len(ritz) - 1 - zeros)]),
-            is_exact=is_exact,
-            steps=len(alphas),
+            is_exact=self.is_complete,
+            steps=len(self._alphas),
         )
+
+    def _ritz_values(self) -> Tensor:
+        """Singular values of B, largest first."""
+        alphas = torch.tensor(self._alphas, dtype=torch.float64)
+        betas = torch.tensor(self._betas[:-1], dtype=torch.float64)
+        values: Tensor = torch.linalg.svdvals(torch.diag(alphas) + torch.diag(betas, 1))
+        return values
 
     @property
     def _rounding_level(self) -> float:
@@ -116,28 +134,35 @@ class _Bidiagonalisation:
         precision = torch.finfo(self._operator.dtype).eps
         return 4 * precision * math.sqrt(self._operator.columns) * max(*self._alphas, *self._betas)
 
-    def _upper_excess(self, ritz: Tensor, log_off_diagonal: Tensor) -> float:
-        """Bound on sigma_max minus the largest Ritz value (Hochstenbach 2013).
+    def _upper_excess(self, ritz: Tensor) -> float:
+        """Bound on sigma_max minus the largest Ritz value, of which `ritz` are the squares.
 
         The vector that leads out of the space is p(A'A) v_1, with p the polynomial whose roots are
         the squared Ritz values, and has length 1. So |p(sigma_max^2)| is at most 1 / |f|, f the
         part of the random v_1 along the first singular vector; and |f| < d has probability
-        d sqrt(2n / pi) at most.
+        d sqrt(2n / pi) at most (Hochstenbach 2013).
         """
-        columns = self._operator.columns
-        limit = 0.5 * math.log(2 * columns / math.pi) - math.log(RISK)
-        limit += float(log_off_diagonal.sum())
-        gaps = (ritz[0] - ritz).numpy()
+        limit = self._log_limit()
         high = limit / len(ritz)
         low = high - 200
         for _ in range(60):
             middle = 0.5 * (low + high)
-            if np.log(gaps + math.exp(middle)).sum() < limit:
+            if self._log_polynomial(ritz, math.exp(middle)) < limit:
                 low = middle
             else:
                 high = middle
         excess, sigma = math.exp(high), math.sqrt(float(ritz[0]))
         return excess / (math.sqrt(sigma**2 + excess) + sigma)
+
+    def _log_limit(self) -> float:
+        """What log |p(sigma_max^2)| exceeds with probability `RISK` at most."""
+        products = sum(math.log(a * b) for a, b in zip(self._alphas, self._betas, strict=True))
+        return 0.5 * math.log(2 * self._operator.columns / math.pi) - math.log(RISK) + products
+
+    @staticmethod
+    def _log_polynomial(ritz: Tensor, excess: float) -> float:
+        """log |p| at the largest squared Ritz value and `excess`."""
+        return float(np.log((ritz[0] - ritz).numpy() + excess).sum())
 
 
 def _orthogonalise(vector: Tensor, basis: Tensor) -> Tensor:

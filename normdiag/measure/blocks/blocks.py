@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch import nn
@@ -17,7 +17,7 @@ from normdiag.evidence.stream import TokenPosition
 from normdiag.inputs.batch import Batch
 from normdiag.inputs.truncation import count_positions, first_token_position, truncate_batch
 from normdiag.measure.blocks.block_numbers import summarise_tokens
-from normdiag.measure.blocks.copies import AddOutputs, run_copies
+from normdiag.measure.blocks.copies import AddOutputs, CopiedStack, run_copies
 from normdiag.measure.blocks.points import StreamPoint, find_stream_points
 from normdiag.measure.blocks.spans import StreamSpan
 from normdiag.measure.blocks.stack_blocks import WIDEST, StackBlocks
@@ -44,8 +44,9 @@ def measure_blocks(
 ) -> tuple[dict[str, BlockJacobian], tuple[SkippedMeasurement, ...]]:
     """Measure the blocks of `model` at tokens of the first sequence, at `depths` of its context.
 
-    A causal model is run on the tokens up to each one: the context is the first `positions`. Where
-    tokens see later ones the context is the whole sequence, up to `WHOLE_POSITIONS` tokens.
+    In a causal model the context of each is the tokens up to it, among the first `positions`: it is
+    run once where it keeps a past, else on each context. Where tokens see later ones the context is
+    the whole sequence, up to `WHOLE_POSITIONS` tokens.
 
     Returns:
         The blocks by id of an add, "<stack>/layer#k" and id of a stack, as medians over the
@@ -57,9 +58,12 @@ def measure_blocks(
     try:
         with record_gradient_edges(model, short, blocks.sums) as edges:
             is_causal = short is not batch and not _sees_later_tokens(edges)
-            if is_causal or short is batch:
+            is_done = is_causal and blocks.measure_together(edges, short, depths)
+            if (is_causal or short is batch) and not is_done:
                 blocks.measure_tokens(edges, short, (1.0,) if is_causal else depths)
-        if is_causal:
+        if is_done:
+            pass
+        elif is_causal:
             length = count_positions(short)
             for size in (max(1, math.ceil(depth * length)) for depth in depths):
                 if size < length:
@@ -96,6 +100,28 @@ def _sees_later_tokens(edges: GradientEdges) -> bool:
     return False
 
 
+def _is_closed_before(edges: GradientEdges, depths: Sequence[float]) -> bool:
+    """Whether in every stack each token at `depths`, and what comes before it, reads none later.
+
+    False also where that is not known: rows change places, or there are other sequences.
+    """
+    for stack in edges.stacks:
+        for depth in depths:
+            points = [p for p in find_stream_points(edges, stack, depth) if not isinstance(p, str)]
+            if len(points) <= len(stack.adds):
+                return False
+            places = {(p.row, p.token, p.row_count, p.context, p.lost, p.width) for p in points}
+            if len(places) > 1 or points[0].row_count != points[0].context:
+                return False
+            try:
+                with _disable_current_modes():  # only a forward writes in place
+                    if not StreamSpan(points[0], points[-1]).is_closed_before():
+                        return False
+            except (RuntimeError, NotImplementedError):
+                return False
+    return True
+
+
 @dataclass(slots=True)
 class _TokenBlocks:
     """The blocks of a model at one token after the other."""
@@ -117,25 +143,57 @@ class _TokenBlocks:
 
     def measure_tokens(self, edges: GradientEdges, context: Batch, depths: Sequence[float]) -> None:
         """Measure at the tokens at `depths` of a forward on `context`."""
-        is_cut = context is not self.batch
-        start = TokenPosition(
-            sequence=self.batch.rows[0] if self.batch.rows else 0,
-            position=first_token_position(self.batch) if is_cut else 0,
-        )
-        is_worth_copying = is_cut and any(_is_worth_copying(stack) for stack in edges.stacks)
+        is_copied = context is not self.batch and _is_worth_copying(edges)
         for depth in depths:
             copies = (
-                run_copies(self.model, context, edges, self.sums, depth) if is_worth_copying else {}
+                run_copies(self.model, context, edges, self.sums, (depth,)) if is_copied else {}
             )
-            for name, stack in edges.sites.stacks.items():
-                points = copies.get(name, [])
-                blocks = StackBlocks(edges, name, stack, start, self.advance, points, depth)
-                # only a forward writes in place
-                with _disable_current_modes(), fast_half_products(self.model):
-                    blocks.measure_all()
-                for id, block in blocks.blocks.items():
+            self._measure_stacks(edges, context, (depth,), copies)
+
+    def measure_together(
+        self, edges: GradientEdges, context: Batch, depths: Sequence[float]
+    ) -> bool:
+        """Measure a causal model at all tokens in one forward; False where it does not allow that.
+
+        It does where copies of the tokens have a past: without them each token costs as much as the
+        whole context.
+        """
+        if not _is_worth_copying(edges) or not _is_closed_before(edges, depths):
+            return False
+        copies = run_copies(self.model, context, edges, self.sums, depths, with_past=True)
+        if copies.keys() != edges.sites.stacks.keys():
+            return False
+        self._measure_stacks(edges, context, depths, copies, is_causal=True)
+        return True
+
+    def _measure_stacks(
+        self,
+        edges: GradientEdges,
+        context: Batch,
+        depths: Sequence[float],
+        copies: Mapping[str, CopiedStack],
+        *,
+        is_causal: bool = False,
+    ) -> None:
+        start = TokenPosition(
+            sequence=self.batch.rows[0] if self.batch.rows else 0,
+            position=first_token_position(self.batch) if context is not self.batch else 0,
+        )
+        for name, stack in edges.sites.stacks.items():
+            tokens = [
+                StackBlocks(
+                    edges, name, stack, start, self.advance, copies.get(name), depth, k, is_causal
+                )
+                for k, depth in enumerate(depths)
+            ]
+            # only a forward writes in place
+            with _disable_current_modes(), fast_half_products(self.model):
+                for _ in zip(*(token.measure_blocks() for token in tokens), strict=True):
+                    pass
+            for token in tokens:
+                for id, block in token.blocks.items():
                     self._measured.setdefault(id, []).append(block)
-                self._skipped |= blocks.skipped
+                self._skipped |= token.skipped
 
     def summarise_blocks(self) -> dict[str, BlockJacobian]:
         """The medians over the tokens."""
@@ -153,7 +211,11 @@ class _TokenBlocks:
         )
 
 
-def _is_worth_copying(stack: StackStructure) -> bool:
+def _is_worth_copying(edges: GradientEdges) -> bool:
+    return any(_costs_much(stack) for stack in edges.stacks)
+
+
+def _costs_much(stack: StackStructure) -> bool:
     width = stack.chain.width
     if any(facts.lanes is not None for facts in stack.adds):
         return False  # a token is several rows there

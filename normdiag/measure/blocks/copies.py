@@ -1,13 +1,16 @@
 """One token alone, many times over: what a span does to it where no token reads another.
 
 A span that keeps tokens apart has the same Jacobian in a batch of copies of one token, and there a
-single backward gives as many of its rows as there are copies. The model runs once on such a batch;
-every add's sum is overwritten by what it was at the token, so that every span starts where it did.
+single backward gives as many of its rows as there are copies. The model runs once on such a batch,
+of one token or of several; every add's sum is overwritten by what it was at the token, so that
+every span starts where it did. Where the copies have a past (`prefixes`), they read what the token
+reads, and attention too has the Jacobian that it has at the token.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,10 +20,11 @@ from torch import Tensor, nn
 from normdiag.errors import RunError
 from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks.points import StreamPoint, find_stream_points
+from normdiag.measure.blocks.prefixes import copy_with_past
 from normdiag.measure.passes.gradient_edges import GradientEdges, record_next_gradient_edges
 from normdiag.structure.residual_adds import DetectedAdd
 
-COPIES = 32
+COPIES = 24
 
 
 @dataclass(slots=True)
@@ -38,34 +42,99 @@ class _OutputOverwriter:
     """Overwrites the sums of adds, below autograd: the graph is the same, its values are not."""
 
     rows: dict[tuple[str, str, int], Tensor]
-    """What to write, by operation, module and number of the add in that module."""
+    """What to write, (tokens, features), by operation, module and number of the add in it."""
     _numbers: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def __call__(self, add: DetectedAdd, total: Tensor) -> None:
         place = _add_location(add)
         row = self.rows.pop((*place, self._numbers[place]), None)
         self._numbers[place] += 1
-        if row is not None and total.shape[-1:] == row.shape:
-            total.copy_(row)
+        if row is None or total.shape[-1:] != row.shape[-1:]:
+            return
+        if len(row) == 1:
+            total.copy_(row[0])
+        elif len(total) == len(row) * COPIES:
+            groups = row.repeat_interleave(COPIES, 0)
+            total.copy_(groups.reshape(len(total), *(1 for _ in total.shape[2:]), row.shape[-1]))
 
 
 def _add_location(add: DetectedAdd) -> tuple[str, str]:
     return add.node.op, add.node.frame.path
 
 
+@dataclass(slots=True)
+class CopiedStack:
+    """One stack in a forward of copies: a group of them for each token."""
+
+    points: list[StreamPoint | str]
+    tokens: int
+    has_past: bool = False
+    """Whether the copies read what their token reads."""
+    _held: dict[tuple[int, int], dict[int, Tensor]] = field(default_factory=dict)
+    """Of the span that was asked for last, what is to be fetched yet."""
+
+    def compute_jacobian(self, first: int, last: int, token: int) -> Tensor | None:
+        """dy/dx between two points at one of the tokens, in float64; None where there is none.
+
+        All tokens' come from the same backward passes; each is held until it is fetched or another
+        span is asked for.
+        """
+        start, end = self.points[first], self.points[last]
+        if isinstance(start, str) or isinstance(end, str):
+            return None
+        if token not in self._held.get((first, last), {}):
+            found = jacobians_from_copies(start, end, self.tokens)
+            if found is None:
+                return None
+            self._held = {(first, last): dict(enumerate(found))}
+        return self._held[first, last].pop(token)
+
+
 def run_copies(
-    model: nn.Module, batch: Batch, edges: GradientEdges, sums: AddOutputs, depth: float = 1.0
-) -> dict[str, list[StreamPoint | str]]:
-    """Per stack its points in a forward of copies of one token; none where it goes otherwise.
+    model: nn.Module,
+    batch: Batch,
+    edges: GradientEdges,
+    sums: AddOutputs,
+    depths: Sequence[float] = (1.0,),
+    *,
+    with_past: bool = False,
+) -> dict[str, CopiedStack]:
+    """Each stack in a forward of copies of the tokens at `depths`; none where it goes otherwise.
 
     Call it inside `record_gradient_edges`, of whose forward on `batch`, one sequence of tokens,
     `edges` and `sums` are.
     """
-    tokens: dict[DetectedAdd, int] = {}
+    tokens: dict[DetectedAdd, list[int]] = {}
     for stack in edges.stacks:
-        for facts, point in zip(stack.adds, find_stream_points(edges, stack, depth), strict=False):
-            if isinstance(point, StreamPoint) and point.axis == -1:
-                tokens[facts.add] = point.row
+        at_depths = [find_stream_points(edges, stack, depth) for depth in depths]
+        for facts, *points in zip(stack.adds, *at_depths, strict=False):
+            rows = [p.row for p in points if isinstance(p, StreamPoint) and p.axis == -1]
+            if len(rows) == len(depths):
+                tokens[facts.add] = rows
+    copied: Batch | None = _copy_last_token(batch)
+    if with_past:
+        positions = sorted({tuple(rows) for rows in tokens.values()})
+        copied = None if len(positions) != 1 else copy_with_past(model, batch, positions[0], COPIES)
+    if copied is None:
+        return {}
+    planting = _OutputOverwriter(_find_planted_rows(sums, tokens))
+    try:
+        again = record_next_gradient_edges(model, copied, planting)
+    except RunError:
+        return {}
+    if planting.rows:  # adds that did not run this time
+        return {}
+    return {
+        name: CopiedStack(find_stream_points(again, stack), len(depths), with_past)
+        for name, stack in again.sites.stacks.items()
+        if name in edges.sites.stacks and len(stack.adds) == len(edges.sites.stacks[name].adds)
+    }
+
+
+def _find_planted_rows(
+    sums: AddOutputs, tokens: Mapping[DetectedAdd, list[int]]
+) -> dict[tuple[str, str, int], Tensor]:
+    """What every add's sum was at its tokens."""
     rows = {}
     numbers: Counter[tuple[str, str]] = Counter()
     for add, total in sums.adds:
@@ -73,32 +142,26 @@ def run_copies(
         if add in tokens:
             rows[*place, numbers[place]] = total.reshape(-1, total.shape[-1])[tokens[add]]
         numbers[place] += 1
-    planting = _OutputOverwriter(rows)
-    try:
-        again = record_next_gradient_edges(model, _copy_last_token(batch), planting)
-    except RunError:
-        return {}
-    if planting.rows:  # adds that did not run this time
-        return {}
-    return {
-        name: find_stream_points(again, stack)
-        for name, stack in again.sites.stacks.items()
-        if name in edges.sites.stacks and len(stack.adds) == len(edges.sites.stacks[name].adds)
-    }
+    return rows
 
 
-def jacobian_from_copies(start: StreamPoint, end: StreamPoint) -> Tensor | None:
-    """dy/dx of a span that keeps tokens apart, between two points of copies, in float64."""
-    if not start.row_count == end.row_count == COPIES or start.width != end.width:
+def jacobians_from_copies(start: StreamPoint, end: StreamPoint, tokens: int) -> list[Tensor] | None:
+    """dy/dx of a span that keeps sequences apart, between two points of copies, in float64.
+
+    One for each of the `tokens`, of which there are as many copies each.
+    """
+    if not start.row_count == end.row_count == tokens * COPIES or start.width != end.width:
         return None
     parts = []
     for chunk in torch.split(torch.eye(end.width, device=end.device), COPIES):
-        vectors = torch.zeros(COPIES, end.width, dtype=end.dtype, device=end.device)
-        vectors[: len(chunk)] = chunk
+        vectors = torch.zeros(tokens, COPIES, end.width, dtype=end.dtype, device=end.device)
+        vectors[:, : len(chunk)] = chunk
         ends = (end.edge, start.edge)
-        pulled = torch.autograd.grad(*ends, end.arrange_rows(vectors), retain_graph=True)[0]
-        parts.append(start.flatten_rows(pulled)[: len(chunk)].double())
-    return torch.cat(parts)
+        placed = end.arrange_rows(vectors.flatten(0, 1))
+        pulled = torch.autograd.grad(*ends, placed, retain_graph=True)[0]
+        rows = start.flatten_rows(pulled).reshape(tokens, COPIES, -1)
+        parts.append(rows[:, : len(chunk)])
+    return [each.double() for each in torch.cat(parts, 1)]
 
 
 def _copy_last_token(batch: Batch) -> Batch:

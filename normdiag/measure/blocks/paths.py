@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
+from normdiag.numerics.host_algebra import multiply_matrices
+
 
 @dataclass(frozen=True, slots=True)
 class TokenJacobian:
@@ -30,7 +32,7 @@ def compose_jacobians(
     if early is None or late is None:
         return None
     return TokenJacobian(
-        late.jacobian @ early.jacobian,
+        multiply_matrices(late.jacobian, early.jacobian),
         early.leaves or late.leaves,
         early.returns or late.returns,
         early.is_whole and late.is_whole and not (early.leaves and late.returns),

@@ -62,6 +62,15 @@ class StreamSpan:
         pulled = self._batched_gradients(self.end.place_at_token(vector.to(self.end.device)))[0]
         return bool(self.start.flatten_rows(pulled)[self.start.row + 1 :].any())
 
+    def is_closed_before(self) -> bool:
+        """Whether no row up to the token's reads one behind it; rows lie as positions do."""
+        weights = torch.zeros(self.end.row_count, self.width)
+        seen = weights[: self.end.row + 1]
+        seen.normal_(generator=torch.Generator().manual_seed(0))
+        placed = self.end.arrange_rows(weights.to(self.end.device, self.end.dtype))
+        pulled = self._batched_gradients(placed[None])[0]
+        return not bool(self.start.flatten_rows(pulled)[self.end.row + 1 :].any())
+
     def dense_jacobian(self) -> Tensor:
         """J itself, in float64: as many vector-Jacobian products as the stream has features."""
         size = _CHUNK_ELEMENTS // max(1, self.width * self.end.row_count)

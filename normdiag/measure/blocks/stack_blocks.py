@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -19,7 +20,7 @@ from normdiag.measure.blocks.block_numbers import (
     summarise_matrix,
     summarise_products,
 )
-from normdiag.measure.blocks.copies import jacobian_from_copies
+from normdiag.measure.blocks.copies import CopiedStack
 from normdiag.measure.blocks.paths import TokenJacobian, compose_jacobians
 from normdiag.measure.blocks.points import StreamPoint, find_stream_points
 from normdiag.measure.blocks.spans import StreamSpan, is_followed
@@ -62,10 +63,14 @@ class StackBlocks:
     start: TokenPosition
     """The probe's first token."""
     advance: Callable[[], None]
-    copies: list[StreamPoint | str]
-    """The points among copies of the token, where there are any."""
+    copies: CopiedStack | None
+    """The stack among copies of tokens, where there are any."""
     depth: float
     """Of the token in its sequence."""
+    number: int = 0
+    """Of the token among those that were copied."""
+    is_causal: bool = False
+    """Whether no token up to this one reads a later one: those behind it are as if not there."""
     blocks: dict[str, BlockJacobian] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
     """Why, by id."""
@@ -76,8 +81,11 @@ class StackBlocks:
     def __post_init__(self) -> None:
         self._points = find_stream_points(self.edges, self.stack, self.depth)
 
-    def measure_all(self) -> None:
-        """Adds make layers and layers make the stack, where the product is the whole."""
+    def measure_blocks(self) -> Iterator[None]:
+        """Adds make layers and layers make the stack, where the product is the whole.
+
+        Yields after each block: tokens that share copies are measured side by side.
+        """
         whole: TokenJacobian | None = None
         gains: list[float | None] = []
         for n, layer in enumerate(self._iterate_layers()):
@@ -85,7 +93,9 @@ class StackBlocks:
             for add in self._iterate_adds(layer):
                 own = self._measure_block(add)
                 path = own if add.first == layer.first else compose_jacobians(path, own)
+                yield
             path = self._measure_block(layer, path)
+            yield
             whole = path if n == 0 else compose_jacobians(whole, path)
             gains.append(self.blocks[layer.id].sigma_max if layer.id in self.blocks else None)
         stack = _BlockRange(self.name, "stack", 0, len(self.stack.adds))
@@ -114,6 +124,9 @@ class StackBlocks:
             span = self._build_span(cut)
             place = self._describe_site(cut, span)
             held = self._compute_matrix(span, cut, parts)
+            sample = span.pull_back(torch.ones(1, span.width)) if held is None else held[0].jacobian
+            if not bool(sample.isfinite().all()):
+                raise _ImpossibleError("the derivative is not finite there")
             if held is None:
                 block = summarise_products(span, place)
             else:
@@ -154,10 +167,7 @@ class StackBlocks:
                 self._followed[k] = is_followed(self.edges, self.stack.adds[k].add)
             if not self._followed[k]:
                 raise _ImpossibleError("autograd does not follow a branch there")
-        span = StreamSpan(start, end)
-        if not bool(span.pull_back(torch.ones(1, span.width)).isfinite().all()):
-            raise _ImpossibleError("the derivative is not finite there")
-        return span
+        return StreamSpan(start, end)
 
     def _compute_matrix(
         self, span: StreamSpan, cut: _BlockRange, parts: TokenJacobian | None
@@ -169,26 +179,23 @@ class StackBlocks:
             return parts, estimate_disagreement(span, parts.jacobian)
         if cut.span == "stack":
             return None
-        leaves, returns = span.test_isolation()
-        if not (leaves or returns):
-            alone = self._compute_from_copies(span, cut)
+        leaves, returns = (False, True) if self.is_causal else span.test_isolation()
+        if self.copies is not None and (self.copies.has_past or not (leaves or returns)):
+            alone = self._compute_from_copies(self.copies, span, cut, returns)
             if alone is not None:
                 return alone
         return TokenJacobian(span.dense_jacobian(), leaves, returns), 0.0
 
     def _compute_from_copies(
-        self, span: StreamSpan, cut: _BlockRange
+        self, copies: CopiedStack, span: StreamSpan, cut: _BlockRange, returns: bool
     ) -> tuple[TokenJacobian, float] | None:
         """From copies of the token, where their Jacobian proves to be that of the span."""
-        ends = self.copies[cut.first : cut.last + 1]
-        if not ends or isinstance(ends[0], str) or isinstance(ends[-1], str):
-            return None
-        matrix = jacobian_from_copies(ends[0], ends[-1])
+        matrix = copies.compute_jacobian(cut.first, cut.last, self.number)
         if matrix is None:
             return None
         off = estimate_disagreement(span, matrix)
         rms = float(matrix.square().mean(0).sum().sqrt())
-        return (TokenJacobian(matrix, False, False), off) if off < _NEAR * rms else None
+        return (TokenJacobian(matrix, False, returns), off) if off < _NEAR * rms else None
 
     def _describe_site(self, cut: _BlockRange, span: StreamSpan) -> BlockSite:
         adds = self.stack.adds
@@ -207,7 +214,11 @@ class StackBlocks:
                 sequence=self.start.sequence + sequence, position=self.start.position + position
             ),
             layer=cut.layer,
-            context=span.end.context,
+            context=self._count_context(span.end),
             zeros=count_structural_zeros(norms, self.edges.learned, span.dtype),
             is_plain=is_plain,
         )
+
+    def _count_context(self, end: StreamPoint) -> int:
+        """Tokens that have a part in the numbers: in a causal model, those up to this one."""
+        return max(1, math.ceil(self.depth * end.context)) if self.is_causal else end.context

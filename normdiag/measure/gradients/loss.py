@@ -8,7 +8,7 @@ than the stream's width is a classifier's. A model without a head gets a random 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import nn
@@ -52,21 +52,49 @@ class _Output:
     """Of the last stack; without one nothing tells a class from a feature."""
 
 
-def choose_objective(model: nn.Module, batch: Batch, choice: LossSettings) -> Objective:
+@dataclass(slots=True)
+class TriedTokens:
+    """What one model did with the tokens that it was tried on last, for the next loss on them."""
+
+    batch: Batch | None = None
+    output: _Output | None = None
+    ahead: dict[str, bool | None] = field(default_factory=dict)
+    """By name of the input of ids, whether the output looks ahead in it."""
+
+    def inspect_outputs(self, model: nn.Module, batch: Batch) -> _Output:
+        """As `_inspect_outputs`, once for the same arguments."""
+        if self.output is None or self.batch is None or not _have_same_inputs(self.batch, batch):
+            self.output = _inspect_outputs(model, batch)
+            self.batch, self.ahead = batch, {}
+        return self.output
+
+    def looks_ahead(self, model: nn.Module, batch: Batch, name: str, which: int) -> bool | None:
+        """As `reads_ahead`, of the batch that was inspected last."""
+        if name not in self.ahead:
+            self.ahead[name] = reads_ahead(model, batch, name, which)
+        return self.ahead[name]
+
+
+def choose_objective(
+    model: nn.Module, batch: Batch, choice: LossSettings, tokens: TriedTokens | None = None
+) -> Objective:
     """The loss of `model` on `batch`, by what it does with the first few tokens of it.
+
+    `tokens` remembers that from one batch of a model to the next that begins alike.
 
     Raises NoLossError where autograd follows the forward to no output, RunError where it fails.
     """
+    tokens = tokens or TriedTokens()
     tried = truncate_batch(batch, _TRIED)
     try:
-        output = _inspect_outputs(model, tried)
+        output = tokens.inspect_outputs(model, tried)
     except RunError:
         if tried is batch:
             raise
-        tried, output = batch, _inspect_outputs(model, batch)
+        tried, output = batch, tokens.inspect_outputs(model, batch)
     which, shape = output.which, output.shape
     for name in output.scores:
-        ahead = reads_ahead(model, tried, name, which)
+        ahead = tokens.looks_ahead(model, tried, name, which)
         if not ahead:
             kind = "sequence-to-sequence" if output.has_source else "causal-lm"
             how = "tried" if ahead is False else _UNTRIED
@@ -78,6 +106,17 @@ def choose_objective(model: nn.Module, batch: Batch, choice: LossSettings) -> Ob
     if output.width and len(shape) in (2, 3) and shape[-1] not in (1, output.width):
         return objectives.classification_loss(batch, shape[-1], which, choice)
     return objectives.random_projection_loss(batch, which, choice)
+
+
+def _have_same_inputs(a: Batch, b: Batch) -> bool:
+    """Whether a forward gets the same arguments: equal tensors, else the very same values."""
+    mine, theirs = a.named_arguments, b.named_arguments
+    return mine.keys() == theirs.keys() and all(
+        torch.equal(value, theirs[name])
+        if isinstance(value, torch.Tensor) and isinstance(theirs[name], torch.Tensor)
+        else value is theirs[name]
+        for name, value in mine.items()
+    )
 
 
 def _inspect_outputs(model: nn.Module, batch: Batch) -> _Output:

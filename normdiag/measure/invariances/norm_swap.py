@@ -16,12 +16,12 @@ from normdiag.evidence.norm_swap import NormSwap, SwapLoss
 from normdiag.evidence.statistics import MedianMax
 from normdiag.graph import Node
 from normdiag.inputs.batch import Batch
-from normdiag.measure.gradients.loss import NoLossError, choose_objective
+from normdiag.measure.gradients.loss import NoLossError, TriedTokens, choose_objective
 from normdiag.measure.gradients.objectives import LossSettings, Objective
+from normdiag.measure.invariances.plain_forward import PlainForward, compute_finite_loss
 from normdiag.measure.invariances.swapped_forward import (
     OTHER_KIND,
-    SwappedForward,
-    run_forward_for_swap,
+    run_swapped_forward,
     swap_kind,
 )
 from normdiag.measure.settings import ForwardSettings
@@ -38,36 +38,56 @@ _COMPARABLE = frozenset({"causal-lm", "sequence-to-sequence", "masked-lm", "own"
 """Losses with the same targets whatever the model computes."""
 
 
+def prepare_plain_forward(
+    model: nn.Module,
+    batch: Batch,
+    statistics: SiteStatistics,
+    settings: ForwardSettings,
+    tokens: TriedTokens | None = None,
+) -> PlainForward | None:
+    """What is to be read of a forward without the swap; None where there are no such norms.
+
+    `tokens` is what a choice of a loss tried before.
+    """
+    if not any(norm.kind in OTHER_KIND for norm in statistics.sites.norms):
+        return None
+    objective = _find_objective(model, batch, settings, tokens)
+    node = _last_hidden_node(statistics)
+    return PlainForward(
+        batch=batch if objective is None else objective.batch,
+        hidden_index=None if node is None else node.index,
+        objective=objective,
+    )
+
+
 def measure_norm_swap(
-    model: nn.Module, batch: Batch, statistics: SiteStatistics, settings: ForwardSettings
+    model: nn.Module, plain: PlainForward | None, statistics: SiteStatistics
 ) -> NormSwap | SkippedMeasurement | None:
     """Measure the swap of all LayerNorms and RMSNorms; None where there are none.
 
-    Where a forward fails the reason is returned.
+    `plain` is run where nothing was read of it yet. Where a forward fails the reason is returned.
     """
     norms = {norm: id for norm, id in statistics.sites.norms.items() if norm.kind in OTHER_KIND}
-    if not norms:
+    if plain is None:
         return None
     samples = statistics.norm_samples
     alone = {id: _change_alone(norm, samples.get(id, []), statistics) for norm, id in norms.items()}
-    objective = _find_objective(model, batch, settings)
-    run = batch if objective is None else objective.batch
-    node = _last_hidden_node(statistics)
-    index = None if node is None else node.index
     try:
-        plain = run_forward_for_swap(model, run, index, is_swapped=False)
-        loss_before = _compute_loss(objective, plain)
-        before = plain.hidden
-        del plain
-        swapped = run_forward_for_swap(model, run, index, is_swapped=True)
-        loss_after = _compute_loss(objective, swapped)
+        if not plain.is_read:
+            plain.run_alone(model)
+        swapped = run_swapped_forward(model, plain.batch, plain.hidden_index)
+        loss_after = compute_finite_loss(plain.objective, swapped.output)
     except RunError as error:
         return SkippedMeasurement(what="centring-swap of all norms", why=error.what)
-    change, tokens = _hidden_change(statistics, node, run, before, swapped.hidden)
+    node, loss_before = _last_hidden_node(statistics), plain.loss
+    change, tokens = _hidden_change(statistics, node, plain.batch, plain.hidden, swapped.hidden)
     loss = None
-    if objective is not None and loss_before is not None and loss_after is not None:
+    if plain.objective is not None and loss_before is not None and loss_after is not None:
         loss = SwapLoss(
-            kind=objective.kind, tokens=loss_before[1], before=loss_before[0], after=loss_after[0]
+            kind=plain.objective.kind,
+            tokens=loss_before[1],
+            before=loss_before[0],
+            after=loss_after[0],
         )
     return NormSwap(
         layer_norms=sum(norm.kind == "layernorm" for norm in norms),
@@ -101,22 +121,16 @@ def _change_alone(
     return MedianMax(median=float(values.quantile(0.5)), max=float(values.max()))
 
 
-def _find_objective(model: nn.Module, batch: Batch, settings: ForwardSettings) -> Objective | None:
+def _find_objective(
+    model: nn.Module, batch: Batch, settings: ForwardSettings, tokens: TriedTokens | None
+) -> Objective | None:
     """A loss whose targets do not depend on the model; None where there is none."""
     try:
         choice = LossSettings(settings.mask_token, settings.seed)
-        objective = choose_objective(model, batch, choice)
+        objective = choose_objective(model, batch, choice, tokens)
     except (NoLossError, RunError, RuntimeError, NotImplementedError):
         return None
     return objective if objective.kind in _COMPARABLE else None
-
-
-def _compute_loss(objective: Objective | None, forward: SwappedForward) -> tuple[float, int] | None:
-    if objective is None:
-        return None
-    loss, tokens = objective.compute_loss(forward.output)
-    value = float(loss)
-    return (value, tokens) if math.isfinite(value) else None
 
 
 def _last_hidden_node(statistics: SiteStatistics) -> Node | None:

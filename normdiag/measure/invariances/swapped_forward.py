@@ -28,7 +28,7 @@ computed otherwise: half precision rounds to 1e-2."""
 
 @dataclass(frozen=True, slots=True)
 class SwappedForward:
-    """One forward, with or without the swap."""
+    """One forward with the swap."""
 
     output: Any
     """Of the model."""
@@ -43,14 +43,12 @@ def swap_kind(norm: DetectedNorm) -> DetectedNorm:
     return replace(norm, kind=OTHER_KIND[norm.kind], is_centred=not norm.is_centred)
 
 
-def run_forward_for_swap(
-    model: nn.Module, batch: Batch, hidden_index: int | None, *, is_swapped: bool
-) -> SwappedForward:
-    """Run `model` once, and keep the value of the node with number `hidden_index`.
+def run_swapped_forward(model: nn.Module, batch: Batch, hidden_index: int | None) -> SwappedForward:
+    """Run `model` once with the swap, and keep the value of the node with number `hidden_index`.
 
     With the same batch the nodes have the numbers of the main pass. Raises RunError.
     """
-    observer = _NormSwapObserver(hidden_index, is_swapped)
+    observer = _NormSwapObserver(hidden_index)
     with torch.no_grad():
         output, _ = record_forward(model, batch, observer)
     return SwappedForward(output, observer.hidden, observer.swapped)
@@ -65,7 +63,6 @@ class _NormSwapObserver:
     """
 
     hidden_index: int | None
-    is_swapped: bool
     hidden: torch.Tensor | None = None
     swapped: int = 0
     _structure: StructureObserver = field(default_factory=StructureObserver)
@@ -75,17 +72,16 @@ class _NormSwapObserver:
 
     def needs_operand_copy(self, op: str, args: tuple[Any, ...]) -> bool:
         """True for what may be the input of a norm that is overwritten."""
-        return self.is_swapped and overwrites_site_operand(op, args)
+        return overwrites_site_operand(op, args)
 
     def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         """Swap the norm that `node` is; keep the value that was asked for."""
-        if self.is_swapped:
-            site = self._structure.detect_site(node, args, output)
-            if isinstance(site, DetectedNorm):
-                if site.kind in OTHER_KIND:
-                    self._follow_norm(site, node, args, output)
-            elif node.op in AFFINE_OPERATIONS:
-                self._operand.remember_product(node, args)
+        site = self._structure.detect_site(node, args, output)
+        if isinstance(site, DetectedNorm):
+            if site.kind in OTHER_KIND:
+                self._follow_norm(site, node, args, output)
+        elif node.op in AFFINE_OPERATIONS:
+            self._operand.remember_product(node, args)
         if node.index == self.hidden_index:
             self.hidden = output.detach().clone()
 

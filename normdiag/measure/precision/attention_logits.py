@@ -10,12 +10,13 @@ import math
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from normdiag.capture.recorder import OperationObserver
 from normdiag.errors import TargetError
 from normdiag.evidence.attention_logits import AttentionLogits
 from normdiag.evidence.coverage import SkippedMeasurement
@@ -35,6 +36,13 @@ from normdiag.structure.attention_scores import (
     find_fused_score,
 )
 from normdiag.structure.build_architecture import SiteMap
+
+
+class ForwardReader(OperationObserver, Protocol):
+    """Reads a forward that is run for something else; is shown its output at the end."""
+
+    def read_output(self, output: Any) -> None:
+        """Read what the model gave back."""
 
 
 class _KeywordReader(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -64,6 +72,7 @@ class _LogitObserver:
     """Summarises the logits of each attention. Implements `capture.recorder.OperationObserver`."""
 
     layouts: TokenLayouts
+    beside: ForwardReader | None = None
     reader: _KeywordReader = field(default_factory=_KeywordReader)
     attentions: list[_ObservedAttention] = field(default_factory=list)
 
@@ -73,6 +82,8 @@ class _LogitObserver:
 
     def observe_operation(self, node: Node, args: tuple[Any, ...], output: torch.Tensor) -> None:
         """Summarise the logits of `node` where it is the softmax of scores or an attention."""
+        if self.beside is not None:
+            self.beside.observe_operation(node, args, output)
         layout = self.layouts.layout_of(node)
         if node.op in SOFTMAX:
             score = find_attention_score(node)
@@ -167,13 +178,18 @@ class MeasuredLogits:
 
 
 def measure_attention_logits(
-    model: nn.Module, batch: Batch, sites: SiteMap
+    model: nn.Module, batch: Batch, sites: SiteMap, beside: ForwardReader | None = None
 ) -> MeasuredLogits | SkippedMeasurement:
-    """The logits of every attention on `batch`, whose sites are `sites`."""
-    observer = _LogitObserver(TokenLayouts(batch))
+    """The logits of every attention on `batch`, whose sites are `sites`.
+
+    `beside` reads the same forward; it is shown the operands of a softmax as copies.
+    """
+    observer = _LogitObserver(TokenLayouts(batch), beside)
     try:
         with torch.no_grad():
-            record_forward(model, batch, observer, observer.reader)
+            output, _ = record_forward(model, batch, observer, observer.reader)
+            if beside is not None:
+                beside.read_output(output)
     except TargetError as error:
         return SkippedMeasurement(what="attention logits", why=error.what)
     counts = Counter(each.output.frame.id for each in observer.attentions)

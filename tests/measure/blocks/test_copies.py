@@ -6,8 +6,8 @@ from torch import nn
 
 from normdiag.inputs.batch import Batch
 from normdiag.measure.blocks import blocks as measured
-from normdiag.measure.blocks import copies, stack_blocks
-from normdiag.measure.blocks.copies import COPIES, AddOutputs, jacobian_from_copies, run_copies
+from normdiag.measure.blocks import copies, prefixes
+from normdiag.measure.blocks.copies import COPIES, AddOutputs, jacobians_from_copies, run_copies
 from normdiag.measure.blocks.points import find_stream_points
 from normdiag.measure.blocks.spans import StreamSpan
 from normdiag.measure.passes.gradient_edges import record_gradient_edges
@@ -27,11 +27,11 @@ def found(monkeypatch):
     """The Jacobians that copies gave."""
     kept = []
 
-    def watched(start, end):
-        kept.append(jacobian_from_copies(start, end))
+    def watched(start, end, tokens):
+        kept.append(jacobians_from_copies(start, end, tokens))
         return kept[-1]
 
-    monkeypatch.setattr(stack_blocks, "jacobian_from_copies", watched)
+    monkeypatch.setattr(copies, "jacobians_from_copies", watched)
     return kept
 
 
@@ -60,9 +60,69 @@ def test_every_span_starts_where_it_did(name):
         for k in range(1, len(points) - 1, 2):  # of the MLPs
             span = StreamSpan(points[k], points[k + 1])
             assert span.test_isolation() == (False, False)
-            assert again[k].row_count == COPIES
-            off = jacobian_from_copies(again[k], again[k + 1]) - span.dense_jacobian()
+            assert again.points[k].row_count == COPIES
+            off = again.compute_jacobian(k, k + 1, 0) - span.dense_jacobian()
             assert float(off.abs().max()) < 1e-5
+
+
+DEPTHS = (0.25, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2"])
+def test_copies_with_a_past_are_all_tokens_at_once(name):
+    model = enliven(FAMILIES[name][0](), 1)
+    batch, sums = Batch(inputs=example_inputs(name)), AddOutputs()
+    with record_gradient_edges(model, batch, sums) as edges:
+        (stack,) = edges.stacks
+        found = run_copies(model, batch, edges, sums, DEPTHS, with_past=True)
+        (again,) = found.values()
+        for number, depth in enumerate(DEPTHS):
+            points = find_stream_points(edges, stack, depth)
+            for k in range(len(points) - 1):  # attention too
+                assert again.points[k].row_count == COPIES * len(DEPTHS)
+                dense = StreamSpan(points[k], points[k + 1]).dense_jacobian()
+                off = again.compute_jacobian(k, k + 1, number) - dense
+                assert float(off.abs().max()) < 1e-5 * float(dense.abs().max())
+
+
+@pytest.mark.parametrize("name", ["llama", "gpt2", "gemma2"])
+def test_one_forward_and_one_of_copies_tell_what_a_forward_per_token_tells(name, monkeypatch):
+    model, batch = enliven(FAMILIES[name][0](), 1), Batch(inputs=example_inputs(name))
+    forwards = []
+    model.register_forward_pre_hook(lambda *_: forwards.append(torch.is_grad_enabled()))
+
+    def measure_all():
+        forwards.clear()
+        return measured.measure_blocks(model, batch, lambda: None, LENGTH - 1, DEPTHS)[0]
+
+    together = measure_all()
+    assert forwards == [True, False, True]  # the context, what its past is, the copies
+    monkeypatch.setattr(copies, "copy_with_past", lambda *_: None)
+    singly = measure_all()
+    assert len(forwards) > 3
+    assert together.keys() == singly.keys()
+    for id, block in together.items():
+        assert len(block.tokens) == len(DEPTHS)
+        for a, b in zip(block.tokens, singly[id].tokens, strict=True):
+            assert (a.token, a.context, a.method) == (b.token, b.context, b.method)
+            assert a.sigma_max == pytest.approx(b.sigma_max, rel=1e-5)
+            assert a.sigma_min == pytest.approx(b.sigma_min, abs=1e-5 * b.sigma_max)
+            assert a.mean_square == pytest.approx(b.mean_square, rel=1e-5)
+
+
+def test_a_past_that_is_another_one_is_not_used(monkeypatch):
+    """A model whose copies read something else: what they give is compared and thrown away."""
+    model = enliven(FAMILIES["llama"][0](), 1)
+
+    def shifted(*given):
+        batch = prefixes.copy_with_past(*given)
+        batch.inputs["attention_mask"][:, 0] = 0  # the first token is out of sight
+        return batch
+
+    monkeypatch.setattr(copies, "copy_with_past", shifted)
+    blocks, _ = measure(model, example_inputs("llama"))
+    layers = oracle.Layers(model, example_inputs("llama"), ["model.layers.0"], LENGTH - 1)
+    assert_like(blocks["model.layers/layer#0"], layers.jacobian(0, 1), 0)
 
 
 class Alone(nn.Module):

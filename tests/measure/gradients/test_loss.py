@@ -11,7 +11,7 @@ from torch.nn.functional import cross_entropy
 from transformers import BertConfig, BertForMaskedLM
 
 from normdiag.inputs.batch import Batch
-from normdiag.measure.gradients.loss import NoLossError, choose_objective
+from normdiag.measure.gradients.loss import NoLossError, TriedTokens, choose_objective
 from normdiag.measure.gradients.objectives import LossSettings, Objective
 
 VOCABULARY, WIDTH, LENGTH = 40, 8, 20
@@ -67,6 +67,21 @@ def test_attention_that_is_drawn_small_is_seen_all_the_same(dtype: torch.dtype) 
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
     bert = BertForMaskedLM(BertConfig(**sizes, intermediate_size=37, vocab_size=VOCABULARY))
     assert chosen(bert.to(dtype), Batch(inputs={"input_ids": IDS})).kind == "masked-lm"
+
+
+def test_what_was_tried_is_not_tried_again() -> None:
+    model, tokens, forwards = Tokens(VOCABULARY, "both"), TriedTokens(), []
+    model.register_forward_pre_hook(lambda *_: forwards.append(1))
+    long = torch.cat([IDS.expand(1, -1) if IDS.dim() == 1 else IDS[:1]] * 20, 1)
+    settings = LossSettings()
+    first = choose_objective(model, Batch(args=(long[:, :32],)), settings, tokens)
+    tried = len(forwards)
+    again = choose_objective(model, Batch(args=(long,)), settings, tokens)
+    assert len(forwards) == tried > 0
+    assert (again.kind, first.kind) == ("masked-lm", "masked-lm")
+    assert again.batch.args[0].shape == long.shape
+    choose_objective(model, Batch(args=(long.roll(1),)), settings, tokens)
+    assert len(forwards) == 2 * tried
 
 
 def test_one_sequence_without_a_batch() -> None:

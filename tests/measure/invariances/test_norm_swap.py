@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from transformers import BertConfig, BertForMaskedLM, LlamaConfig, LlamaForCausalLM
 
 import normdiag
 from normdiag.evidence.norm_swap import NormSwap
@@ -193,3 +194,34 @@ def test_speed_is_measured_only_when_asked_for() -> None:
     ]
     for speed in speeds:
         assert 0 < speed.ratio_min <= speed.ratio <= speed.ratio_max
+
+
+@pytest.mark.parametrize("mask", [False, True])
+def test_the_forward_that_reads_logits_is_the_one_without_the_swap(mask: bool) -> None:
+    """One forward fewer, and the same numbers; a masked LM runs on other ids and shares none."""
+    torch.manual_seed(0)
+    small = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2, "vocab_size": 20}
+    heads = {"num_attention_heads": 2, "attn_implementation": "eager"}
+    model = (
+        BertForMaskedLM(BertConfig(**small, **heads))
+        if mask
+        else LlamaForCausalLM(LlamaConfig(**small, **heads))
+    ).eval()
+    ids = torch.randint(2, 20, (1, 40), generator=torch.Generator().manual_seed(0))
+    lengths = []
+
+    def count_whole_forwards(*names: str) -> tuple[int, NormSwap | None]:
+        lengths.clear()
+        report = normdiag.inspect(model, inputs={"input_ids": ids}, measure=names)
+        return lengths.count(40), report.measurements.norm_swap
+
+    model.register_forward_pre_hook(
+        lambda _, args, given: lengths.append(given["input_ids"].shape[1]), with_kwargs=True
+    )
+    logits, _ = count_whole_forwards("attention-logits")
+    swap, alone = count_whole_forwards("centring-swap")
+    both, beside = count_whole_forwards("attention-logits", "centring-swap")
+    assert alone is not None
+    assert alone.loss is not None
+    assert beside == alone
+    assert (logits, swap, both) == (2, 3, 4 if mask else 3)
