@@ -161,4 +161,6 @@ def _is_worth_copying(stack: StackStructure) -> bool:
 
 
 def _join_names(names: list[str]) -> str:
-    return ", ".join(map(title_stack, names[:4])) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return ", ".join(map(title_stack, names[:4])) + (
+        f" and {len(names) - 4} more" if len(names) > 4 else ""
+    )
