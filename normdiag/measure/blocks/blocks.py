@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils._python_dispatch import _disable_current_modes
 
 from normdiag.errors import RunError
-from normdiag.evidence.architecture import Architecture
+from normdiag.evidence.architecture import Architecture, title_stack
 from normdiag.evidence.blocks import BlockJacobian
 from normdiag.evidence.coverage import SkippedMeasurement
 from normdiag.evidence.stream import TokenPosition
@@ -71,10 +71,10 @@ def measure_blocks(
         elif short is not batch:
             size = max(positions, WHOLE_POSITIONS)
             blocks.run_context(truncate_batch(batch, size, keeps_last=True), depths)
-    except RunError as error:
-        return {}, (
-            SkippedMeasurement(what="Jacobians of blocks", why=f"with autograd on, {error}"),
-        )
+    except RunError as error:  # its hint speaks of inputs that the user gave
+        cut = "" if short is batch else " and the inputs cut short"
+        why = f"with autograd on{cut}, {error.what}"
+        return {}, (SkippedMeasurement(what="Jacobians of blocks", why=why),)
     return blocks.summarise_blocks(), blocks.list_skipped()
 
 
@@ -223,4 +223,6 @@ def _costs_much(stack: StackStructure) -> bool:
 
 
 def _join_names(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+    return ", ".join(map(title_stack, names[:4])) + (
+        f" and {len(names) - 4} more" if len(names) > 4 else ""
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
+from normdiag.evidence.architecture import title_stack
 from normdiag.evidence.coverage import SkippedMeasurement
 from normdiag.evidence.measurements import Measurements
 from normdiag.evidence.stream import Growth
@@ -143,7 +144,7 @@ class SiteStatistics:
         """Stacks whose closure cannot be computed, and why."""
         unclosed = self.sites.stacks.keys() - compute_closures(self.first_pass).keys()
         return _describe_skipped(
-            {f"closure of {name}" for name in unclosed},
+            {f"closure of {title_stack(name)}" for name in unclosed},
             "tokens change places or number between its adds",
         )
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+import normdiag
 from tests.measure.block_models import WIDTH, assert_like, measure
 from tests.oracle import blocks as oracle
 from tests.oracle.lively import enliven
@@ -135,6 +136,48 @@ def test_tokens_that_change_number_are_said():
     assert "tokens change places or number" in said.why
     assert "blocks.0/add#0" in said.what
     assert "blocks.1/add#0" in found
+
+
+class OneLength(nn.Module):
+    """A vector per position is added: other numbers of positions do not run."""
+
+    def __init__(self):
+        super().__init__()
+        self.blocks = nn.Sequential(Block(), Block())
+        self.tokens, self.place = nn.Embedding(20, WIDTH), nn.Parameter(torch.zeros(12, WIDTH))
+
+    def forward(self, ids):
+        return self.blocks(self.tokens(ids) + self.place)
+
+
+def test_a_forward_that_takes_no_fewer_positions_is_said_to_be_cut():
+    """The user gave inputs that run: no hint tells to give others."""
+    ids = torch.arange(12).view(1, 12)
+    report = normdiag.inspect(OneLength().eval(), inputs=ids, measure="block-jacobians")
+    assert not report.measurements.blocks
+    (said,) = report.coverage.skipped
+    assert said.why.startswith("with autograd on and the inputs cut short, ")
+    assert "must match the size" in said.why
+    assert "hint" not in said.why
+
+
+class FirstFrozen(nn.Module):
+    """Two blocks in no list, the first without autograd."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = Block(), Block()
+
+    def forward(self, x):
+        with torch.no_grad():
+            x = self.first(x)
+        return self.second(x)
+
+
+def test_a_stack_of_no_list_has_a_name_where_it_is_left_out():
+    report = normdiag.inspect(FirstFrozen().eval(), inputs=values(5), measure="block-jacobians")
+    said = [s.what for s in report.coverage.skipped if s.what.startswith("Jacobians")]
+    assert said[-1] == "Jacobians of the model (root)"
 
 
 def test_a_forward_without_autograd_is_said():
