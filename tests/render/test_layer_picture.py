@@ -84,7 +84,8 @@ def read_boxes(svg: str) -> list[tuple[str, float]]:
 
 def draw_first(architecture: Architecture, marked: Collection[str] = ()) -> str:
     (kind, *_) = list_layer_kinds(architecture, architecture.stacks[0])
-    return draw_layer(kind, marked)
+    stack = architecture.stacks[0]
+    return draw_layer(kind, marked, ahead=stack.embedding_norm, behind=stack.final_norm)
 
 
 PRE = {"input_norms": ("a",)}
@@ -118,7 +119,7 @@ POST = {"input_norms": (), "stream_norm": "a"}
         ),
         (
             [{"input_norms": ("a",), "skip_norm": "b"}],
-            [("b", STREAM), ("a", BRANCH), ("F", BRANCH), ("+", STREAM)],
+            [("a", BRANCH), ("b", STREAM), ("F", BRANCH), ("+", STREAM)],
         ),
         (
             [PRE, {"input_norms": ("b",)}],
@@ -225,6 +226,16 @@ def test_every_stack_is_drawn_and_what_is_not_is_said() -> None:
     assert drawing is not None
     assert drawing.gaps == ("Not added to the stream: the branch from l.2.q to l.2.o.",)
     assert draw_architecture(reports.weights_only()) is None
+
+
+def test_what_stands_ahead_of_two_stacks_is_drawn_ahead_of_the_first() -> None:
+    base = reports.encoder_decoder()
+    stacks = tuple(replace(stack, embedding_norm="stem") for stack in base.architecture.stacks)
+    drawing = draw_architecture(
+        replace(base, architecture=replace(base.architecture, stacks=stacks))
+    )
+    assert drawing is not None
+    assert [">stem<" in each.svg for each in drawing.pictures] == [True, False]
 
 
 def test_the_card_of_a_finding_on_placement_leads_to_the_drawing() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from normdiag.evidence.architecture import Architecture, Stack, StreamBreak
 from normdiag.findings import Finding
@@ -33,12 +33,13 @@ def draw_architecture(report: Report) -> Drawing | None:
         return None
     findings = [each for each in report.findings if is_drawn(each.code)]
     marked = {id for finding in findings for id in finding.ids}
+    ends = _find_ends(stacks)
     pictures = tuple(
         LayerDrawing(
             title=kind.stack.title,
             formula=kind.stack.drawing,
             layers=f"{kind.stack.placement}, {format_layers(kind.layers)}",
-            svg=draw_layer(kind, marked, is_whole=kind is kinds[kind.stack.id][0]),
+            svg=_draw_kind(kind, marked, ends if kind is kinds[kind.stack.id][0] else {}),
         )
         for kind in shown[:_PICTURES]
     )
@@ -53,6 +54,27 @@ def draw_architecture(report: Report) -> Drawing | None:
         notes=tuple(_list_notes(report.architecture, kinds, len(shown)))[:_NOTES],
         cards=tuple(dict.fromkeys(map(_title_card, findings))),
     )
+
+
+def _find_ends(stacks: Iterable[Stack]) -> dict[str, tuple[str | None, str | None]]:
+    """Stack id -> the norms ahead of its layers and behind them; one of several stacks only once.
+
+    Stacks that follow each other have the same embedding norm, which stands ahead of the first.
+    """
+    ends: dict[str, tuple[str | None, str | None]] = {}
+    seen: set[str | None] = set()
+    for stack in stacks:
+        ahead = None if stack.embedding_norm in seen else stack.embedding_norm
+        ends[stack.id] = (ahead, stack.final_norm)
+        seen.add(ahead)
+    return ends
+
+
+def _draw_kind(
+    kind: LayerKind, marked: Collection[str], ends: Mapping[str, tuple[str | None, str | None]]
+) -> str:
+    ahead, behind = ends.get(kind.stack.id, (None, None))
+    return draw_layer(kind, marked, ahead=ahead, behind=behind)
 
 
 def _title_card(finding: Finding) -> str:

@@ -68,18 +68,22 @@ class _Pen:
         )
 
 
-def draw_layer(kind: LayerKind, marked: Collection[str], *, is_whole: bool = True) -> str:
+def draw_layer(
+    kind: LayerKind,
+    marked: Collection[str],
+    *,
+    ahead: str | None = None,
+    behind: str | None = None,
+) -> str:
     """Return the layers of one kind as an `<svg>` element.
 
-    `marked`: ids of norms and adds of any of these layers that are outlined; `is_whole`: with the
-    norms ahead of the stack and behind it.
+    `marked`: ids of norms and adds of any of these layers that are outlined; `ahead`, `behind`: ids
+    of the norms on the stream before the first layer and after the last.
     """
     pen = _Pen(marked={kind.twins.get(id, id) for id in marked}, y=14.0)
-    first_norm = kind.stack.embedding_norm if is_whole else None
-    final_norm = kind.stack.final_norm if is_whole else None
     pen.write("x", _STREAM, 10, 40, size=12)
-    if first_norm is not None:
-        _draw_on_stream(pen, [("norm", _shorten_id(first_norm), first_norm)])
+    if ahead is not None:
+        _draw_on_stream(pen, [("norm", _shorten_id(ahead), ahead)])
     pen.y += 8
     top = pen.y
     for each in kind.adds:
@@ -90,10 +94,10 @@ def draw_layer(kind: LayerKind, marked: Collection[str], *, is_whole: bool = Tru
         'stroke="currentColor" stroke-opacity="0.45" stroke-dasharray="5 4"/>'
     )
     pen.write(f"× {len(kind.layers)}", WIDTH - 10, pen.y - 6, 60, size=14, anchor="end")
-    pen.draw_line((_STREAM, pen.y), (_STREAM, pen.y + 18), arrow=final_norm is None)
+    pen.draw_line((_STREAM, pen.y), (_STREAM, pen.y + 18), arrow=behind is None)
     pen.y += 18
-    if final_norm is not None:
-        _draw_on_stream(pen, [("final norm", _shorten_id(final_norm), final_norm)])
+    if behind is not None:
+        _draw_on_stream(pen, [("final norm", _shorten_id(behind), behind)])
         pen.draw_line((_STREAM, pen.y), (_STREAM, pen.y + 12), arrow=True)
         pen.y += 12
     label = html.escape(
@@ -125,10 +129,11 @@ def _draw_add(pen: _Pen, drawn: DrawnAdd) -> None:
     below = [_label_norm(norm) for norm in drawn.skip]
     below += [("P, projection", "", None)] if add.is_projected else []
     below += [("gate g(x)", "", None)] if add.is_gated else []
-    end = max(pen.y + 12, tap + 24 + len(below) * (_HEIGHT + _GAP))
+    end = max(pen.y + 12, tap + 32 + len(below) * (_HEIGHT + _GAP))
     pen.draw_line((_BRANCH, pen.y), (_BRANCH, end), (_STREAM + 10, end), arrow=True)
     _write_scale(pen, add.branch_scale, (_STREAM + _BRANCH) / 2 + 8, end - 5)
-    pen.y = tap
+    pen.draw_line((_STREAM, tap), (_STREAM, tap + 8))
+    pen.y = tap + 8
     _draw_on_stream(pen, below)
     if below == []:
         _write_scale(pen, add.skip_scale, _STREAM + 6, (tap + end) / 2, anchor="start")
