@@ -30,7 +30,7 @@ def find_row_path(end: Node, start: Node, add: DetectedAdd) -> list[Node] | None
         path.append(node)
         if node is add.node:
             node = add.skip
-        elif isinstance(node.form, NormForm):
+        elif isinstance(node.form, NormForm) and node.op not in VIEWS:
             node = node.form.norm.source
         elif (step := step_back(node) or step_past_gate(node)) is not None:
             node = step[0]

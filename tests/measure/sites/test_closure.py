@@ -144,6 +144,27 @@ def test_tokens_in_another_order_are_followed(
     assert closure.max_rel_error < 1e-6
 
 
+class FlattenedNorm(nn.Module):
+    """As post-norm OPT: tokens of all sequences lie behind each other in the second branch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList(nn.LayerNorm(16) for _ in range(2))
+        self.branches = nn.ModuleList(nn.Linear(16, 16) for _ in range(2))
+
+    def forward(self, x):
+        flat = self.norms[0](x + self.branches[0](x)).reshape(-1, 16)
+        return self.norms[1]((flat + self.branches[1](flat)).view(x.shape))
+
+
+def test_a_norm_whose_output_is_a_view_is_followed() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(*(FlattenedNorm() for _ in range(4)))
+    _, measurements = measure_sites(model, torch.randn(2, 6, 16))
+    (closure,) = measurements.closure.values()
+    assert closure.max_rel_error < 1e-6
+
+
 def test_and_what_no_add_wrote_still_breaks_it() -> None:
     torch.manual_seed(0)
     model = Stream(lambda x: through_numpy(x).transpose(0, 1))
