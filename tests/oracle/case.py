@@ -197,7 +197,9 @@ class Case:
         adds = [add for add in self.adds if add.stack == stack]
         sums = [self.tokens(add.out, add.mask) for add in adds]
         law = self._law(stack)
-        at_init = self.at_initialisation()._law(stack)["total"]
+        fresh = self.at_initialisation()
+        at_init = fresh._law(stack)["total"]
+        fresh_norms = fresh.growth_norms(stack)
         ratios = np.array([self.add_numbers(add)["update_ratio"]["median"] for add in adds])
         return {
             **law,
@@ -205,6 +207,7 @@ class Case:
             "sink_ratio": max(contributions.sink_ratio(y) for y in sums),
             "initial_contribution": self.contributions(stack)[0],
             "init_total": at_init,
+            "init_norms": {a.id: y for a, y in zip(adds, fresh_norms, strict=True)},
             "total_over_init": law["total"] / at_init,
             "init_note": None,
         }

@@ -14,7 +14,7 @@ from normdiag.render.axis import Axis
 from normdiag.render.elements import HeatMap, pick_extreme
 from normdiag.render.escape import escape_text
 from normdiag.render.glyphs import describe_shades, draw_shade, find_shade_level
-from normdiag.render.text.layout import INDENT, STYLES, make_paragraph
+from normdiag.render.text.layout import INDENT, STYLES, make_paragraph, make_row
 
 _COLOURS = ("", "cyan", "blue", "magenta", "red")
 _LABEL_WIDTH = 18
@@ -46,13 +46,13 @@ def _draw_panel(panel: HeatMap, axis: Axis, room: int) -> Iterator[RenderableTyp
     cell_width = min(max(room // len(panel.columns), 1), _WIDEST_CELL)
     ruler = f"{_draw_ruler(panel.columns, cell_width):{cell_width * len(panel.columns)}}"
     header = f"{'':{_LABEL_WIDTH}} {ruler} {panel.extreme:>{_NUMBER_WIDTH}}"
-    yield make_paragraph(Text(header, STYLES["quiet"]))
+    yield make_row(Text(header, STYLES["quiet"]))
     previous = -1
     for index in panel.shown_rows:
         if index > previous + 1:
             yield make_paragraph(Text(f"{'…':>4} {index - previous - 1} more", STYLES["quiet"]))
         previous = index
-        yield make_paragraph(_draw_row(panel, index, axis, cell_width))
+        yield make_row(_draw_row(panel, index, axis, cell_width))
 
 
 def _draw_row(panel: HeatMap, index: int, axis: Axis, cell_width: int) -> Text:

@@ -64,6 +64,11 @@ def make_paragraph(text: str | Text, style: str = "", indent: int = INDENT) -> R
     return Prose(text if isinstance(text, Text) else Text(text, style), indent)
 
 
+def make_row(text: Text) -> RenderableType:
+    """Return a line that is as wide as its cells, on a terminal of any width."""
+    return Padding(text, (0, 0, 0, INDENT), expand=False)
+
+
 def make_facts(rows: Iterable[tuple[str, Text]], indent: int = INDENT) -> RenderableType:
     """Return labelled lines, the values one under the other."""
     grid = Table.grid(padding=(0, GAP, 0, 0))
