@@ -73,6 +73,11 @@ class NearestLimit:
     ids: tuple[str, ...] = ()
     """The sites that would be reported there."""
 
+    @property
+    def healthy_side(self) -> str:
+        """On which side of the limit its values are healthy, since no rule reports this one."""
+        return "at most" if self.value <= self.limit else "at least"
+
 
 @record
 class Judgement:

@@ -61,8 +61,7 @@ class LoadingOptions(SeedOptions):
         str | None,
         Option(
             choices=DEVICE_MAPS,
-            help="Spread the weights over devices, or keep them in main memory or on disk until "
-            "they are needed (needs accelerate).",
+            help="Spread the weights over devices, or load them as they run (needs accelerate).",
             second_target_help="The same for B.",
         ),
     ] = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from normdiag.charts.colours import BLUE, REFERENCE
@@ -49,6 +50,11 @@ def chart_gradient_groups(report: Report) -> Spec:
     ranked = sorted(gradients.groups.items(), key=lambda item: -item[1])
     if not ranked:
         raise MissingDataError("no parameter has a gradient", "see the coverage of the report")
+    if not all(math.isfinite(share) for _, share in ranked):
+        raise MissingDataError(
+            "the gradients are not finite, so there are no shares",
+            "see the findings: what is not finite comes first",
+        )
     others = sum(share for _, share in ranked[_SHOWN:])
     rows = [*ranked[:_SHOWN], *([(f"{len(ranked) - _SHOWN} others", others)] if others else [])]
     clipping = gradients.clipping
@@ -77,9 +83,11 @@ def _require_gradients(report: Report) -> Gradients:
 
 def _describe_limits(report: Report) -> str:
     falling, rising = read_limit(report, "ND601", "rate"), read_limit(report, "ND602", "rate")
+    least, most = read_limit(report, "ND601", "total"), read_limit(report, "ND602", "total")
     return (
-        f"Grey: the slopes from which on ND601 ({falling:g} per layer, it vanishes towards the "
-        f"first layer) and ND602 ({rising:g}, it explodes there) report."
+        f"Grey: slopes of ND601 ({falling:g} per layer, it vanishes towards the first layer) and "
+        f"ND602 ({rising:g}, it explodes there), which report steeper ones whose total over the "
+        f"layers passes {least:g} and {most:g}."
     )
 
 

@@ -89,7 +89,8 @@ def _make_rows(nearest: tuple[NearestLimit, ...]) -> list[Spec]:
             "sites": _name_sites(each.ids),
             "value": each.value,
             "threshold": each.limit,
-            "text": f"{format_value(each.value)} of {format_setting(each.limit)}",
+            "text": f"{format_value(each.value)} of {each.healthy_side} "
+            f"{format_setting(each.limit)}",
         }
         for each in nearest
     ]

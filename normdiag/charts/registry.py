@@ -78,7 +78,6 @@ CHART_OF_RULE: Mapping[str, str] = {
     "ND403": "update_ratio",
     "ND404": "out_ratio",
     "ND405": "token_likeness",
-    "ND406": "block_influence",
     "ND501": "norm_kappa",
     "ND502": "norm_amplification",
     "ND503": "block_kappa",

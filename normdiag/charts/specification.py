@@ -9,7 +9,7 @@ from typing import Any
 from normdiag.charts.colours import REFERENCE, THRESHOLD, VERMILLION
 from normdiag.charts.depth_chart import Band, Curve, DepthChart
 from normdiag.charts.log_axis import choose_domain, choose_ticks
-from normdiag.charts.missing_data import MissingDataError
+from normdiag.charts.missing_data import MissingDataError, replace_non_finite
 from normdiag.charts.places import Place, find_starts
 from normdiag.number_text import format_count
 
@@ -28,8 +28,8 @@ _MANY = 40
 
 
 def specify_chart(title: str, healthy: str, layers: Sequence[Spec], **given: Any) -> Spec:
-    """Return the frame of a chart around its layers."""
-    return {
+    """Return the frame of a chart around its layers; JSON has no NaN and no infinity."""
+    frame = {
         "$schema": SCHEMA,
         "title": {"text": title, "subtitle": [healthy], "anchor": "start"},
         "description": f"{title}. {healthy}",
@@ -38,6 +38,8 @@ def specify_chart(title: str, healthy: str, layers: Sequence[Spec], **given: Any
         **given,
         "layer": list(layers),
     }
+    drawable: Spec = replace_non_finite(frame)
+    return drawable
 
 
 def specify_depth_chart(chart: DepthChart) -> Spec:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from normdiag.charts.colours import BLUE, GREEN, ORANGE, PURPLE, REFERENCE
 from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.places import Place, list_adds
 from normdiag.charts.specification import Spec, specify_depth_chart
+from normdiag.charts.thresholds import read_limit
 from normdiag.charts.token_quantiles import draw_quantiles
 from normdiag.evidence.architecture import title_stack
 from normdiag.evidence.stream import AddMeasurement, Growth
@@ -53,6 +55,7 @@ def chart_stream_norm(report: Report) -> Spec:
                 is_reference=True,
             )
         )
+    curves.append(_draw_limit(report, places, curves[0].values))
     return specify_depth_chart(
         DepthChart(
             title="Norm of the residual stream behind every add",
@@ -92,6 +95,30 @@ def _read_fresh_norms(report: Report) -> dict[str, float]:
     return {id: norm for growth in growths for id, norm in growth.init_norms.items()}
 
 
+def _draw_limit(report: Report, places: Sequence[Place], norms: Sequence[float | None]) -> Curve:
+    """From the first add of each stack, the slope from which on ND401 may report.
+
+    As far as the stream itself goes: beyond it the line would set the range of the axis.
+    """
+    rate = read_limit(report, "ND401", "rate")
+    highest = max((y for y in norms if y is not None and math.isfinite(y)), default=0.0)
+    starts: dict[str | None, tuple[int, float]] = {}
+    values: list[float | None] = []
+    for at, norm in zip(places, norms, strict=True):
+        if norm is not None and norm > 0:
+            starts.setdefault(at.stack, (at.x, norm))
+        x, first = starts.get(at.stack, (at.x, math.nan))
+        value = first * rate ** (at.x - x)
+        values.append(value if value <= highest else None)
+    return Curve(
+        name=f"growth by {rate:g} per add (ND401)",
+        colour=REFERENCE,
+        places=places,
+        values=values,
+        is_reference=True,
+    )
+
+
 def _mark_phases(report: Report, places: Sequence[Place]) -> Iterator[Spec]:
     """A line where the growth factor changes, with the factor behind it."""
     rows = []
@@ -127,7 +154,8 @@ def _mark_phases(report: Report, places: Sequence[Place]) -> Iterator[Spec]:
 def _describe_growth(report: Report) -> str:
     healthy = (
         "Healthy: a smooth rise; equal independent writes grow as the root of depth, a norm on the "
-        "stream keeps it level."
+        "stream keeps it level. Grey: the slope of ND401, which reports a steeper one whose total "
+        f"passes {read_limit(report, 'ND401', 'total_notable'):g}."
     )
     growths = report.measurements.growth
     totals = [

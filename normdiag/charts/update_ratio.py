@@ -18,7 +18,7 @@ def chart_update_ratio(report: Report) -> Spec:
         DepthChart(
             title="Size of every update beside the stream that it joins",
             healthy="Healthy: near the grey curve 1 / sqrt(number of adds before), which equal "
-            "independent writes follow.",
+            "independent writes follow. ND403 leaves the first layer out, which starts the stream.",
             x_title=adds.x_title,
             y_title="||u|| / ||x|| (log)",
             is_log=True,

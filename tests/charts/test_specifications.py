@@ -16,7 +16,7 @@ from normdiag.charts.compared_streams import COMPARED
 from normdiag.charts.depth_chart import Curve, DepthChart
 from normdiag.charts.places import Place
 from normdiag.charts.registry import CHART_OF_RULE
-from normdiag.charts.specification import specify_depth_chart
+from normdiag.charts.specification import specify_chart, specify_depth_chart
 from normdiag.charts.thresholds import read_default
 from normdiag.number_text import format_setting
 from normdiag.report.compare.compare import compare_reports
@@ -229,3 +229,21 @@ def test_the_charts_of_a_comparison_are_valid() -> None:
         altair.LayerChart.from_dict(COMPARED[name](found))
     changed = replace(reports.llama(6), measurements=reports.llama(6).measurements, findings=())
     assert "Exactly equal" in str(COMPARED["stream_error"](compare_reports(changed, changed)))
+
+
+def test_gradients_that_are_not_finite_are_no_chart_and_no_error() -> None:
+    gradients = FULL.measurements.gradients
+    assert gradients is not None
+    broken = replace(gradients, groups={"model.layers.0": math.nan, "lm_head": math.nan})
+    report = replace(FULL, measurements=replace(FULL.measurements, gradients=broken))
+    with pytest.raises(MissingDataError, match="not finite"):
+        CHARTS["gradient_groups"](report)
+
+
+def test_a_specification_is_json_whatever_the_numbers_are() -> None:
+    layer = {"data": {"values": [{"x": 1, "y": math.inf}, {"x": 2, "y": math.nan}]}, "mark": "bar"}
+    spec = specify_chart("title", "healthy", [layer])
+    assert json.loads(json.dumps(spec, allow_nan=False))["layer"][0]["data"]["values"] == [
+        {"x": 1, "y": None},
+        {"x": 2, "y": None},
+    ]

@@ -147,7 +147,7 @@ def check_brief_variances(sentence: Sentence, report: Json) -> None:
 
 @claim(
     r"Conditioning and coverage",
-    "[[nearest: ]]{list_quantity} {value} of {limit} ({id_code})",
+    "[[nearest: ]]{list_quantity} {value} of [[at most {most}]][[at least {least}]] ({id_code})",
 )
 def check_nearest(sentence: Sentence, report: Json) -> None:
     near = next(
@@ -156,7 +156,9 @@ def check_nearest(sentence: Sentence, report: Json) -> None:
         if each["code"] == sentence["id_code"] and agrees_with(sentence["value"], each["value"])
     )
     assert sentence["list_quantity"].endswith(near["quantity"])
-    sentence.must_agree(value=near["value"], limit=near["limit"])
+    side = "most" if sentence.holds("most") else "least"
+    assert (near["value"] <= near["limit"]) == (side == "most")
+    sentence.must_agree(value=near["value"], **{side: near["limit"]})
 
 
 @claim(

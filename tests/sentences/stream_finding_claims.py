@@ -134,7 +134,8 @@ def typical_growth(report: Json, stack: str) -> float:
 @claim(
     r"ND401",
     "||y|| in {id_stack} grows by a factor of {rate} per add (threshold {threshold}), "
-    "{total} in total[[{list_apart} from leaps]] over {adds} adds (threshold {second}); "
+    "{total} in total[[{list_apart} from leaps]] (of mean and median over tokens the smaller) over "
+    "{adds} adds (threshold {second}); "
     "[[law {id_law}, Akaike weight {weight}]][[the mean factor, the law is {id_none}]]",
 )
 def check_growth_message(sentence: Sentence, report: Json) -> None:

@@ -114,4 +114,4 @@ def _list_thresholds(spec: Spec) -> Iterator[str]:
     for layer in spec["layer"]:
         mark = layer["mark"]
         if mark["type"] == "rule" and mark.get("color") == THRESHOLD:
-            yield from (row["text"] for row in layer["data"]["values"] if "text" in row)
+            yield from (row["text"] for row in layer["data"]["values"] if row.get("text"))

@@ -89,7 +89,7 @@ def _describe_nearest(report: Report) -> Iterator[str]:
     """What is closest to its threshold among the rules that passed."""
     for near in report.rules.nearest[:_NEAREST]:
         yield (
-            f"{shorten_text(near.quantity)} {format_value(near.value)} of "
+            f"{shorten_text(near.quantity)} {format_value(near.value)} of {near.healthy_side} "
             f"{format_value(near.limit)} ({shorten_text(near.code)})"
         )
 

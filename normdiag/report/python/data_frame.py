@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import UsageError
-from normdiag.report.python.tables import list_rows
+from normdiag.report.python.tables import list_columns, list_rows
 
 if TYPE_CHECKING:
     from normdiag.report.report import Report
@@ -24,4 +24,5 @@ def build_frame(report: Report, table: str) -> Any:
         raise UsageError(
             f"a data frame needs pandas, which cannot be imported: {error}", "pip install pandas"
         ) from error
-    return pandas.DataFrame.from_records(rows)
+    columns = None if rows else list_columns(table)
+    return pandas.DataFrame.from_records(rows, columns=columns)

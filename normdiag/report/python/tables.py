@@ -6,10 +6,12 @@ Columns are keys of the JSON, nested keys joined by dots: `out_norm.median`, `qu
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from normdiag.errors import UsageError
 from normdiag.evidence.architecture import Norm, ResidualAdd, find_layer_stack
+from normdiag.findings import Finding
 from normdiag.report.python.flat_records import flatten_record
 
 if TYPE_CHECKING:
@@ -100,6 +102,13 @@ TABLES: Mapping[str, Callable[[Report], Iterator[Row]]] = {
 }
 
 TOKEN_COLUMNS = ("out_norm", "update_ratio", "input_var", "max_abs", "max_channel")
+
+
+def list_columns(table: str) -> list[str] | None:
+    """Columns of a table without rows, where they are the same in every report; else None."""
+    if table == "findings":
+        return [field.name for field in fields(Finding)]
+    return ["id", "stack", "layer", "quantity", "value"] if table == "gradients" else None
 
 
 def list_rows(report: Report, table: str) -> list[Row]:

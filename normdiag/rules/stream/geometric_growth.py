@@ -180,18 +180,19 @@ class GeometricGrowth(Rule):
         return self.finding(
             f"{normless}||y|| in {stack.title} grows by a factor of {format_number(rate.value)} "
             f"per add (threshold {format_setting(passed.rate)}), {format_number(total)} in total"
-            f"{apart} over {format_count(len(adds), 'add')} (threshold "
-            f"{format_setting(passed.total)}); {rate.law}",
+            f"{apart} (of mean and median over tokens the smaller) over "
+            f"{format_count(len(adds), 'add')} (threshold {format_setting(passed.total)}); "
+            f"{rate.law}",
             ids=(stack.id,),
             severity=severity,
             confidence=rate.confidence,
             measured=(rate.value, passed.rate),
-            advice=_advise_remedy(severity, normless=bool(normless))
+            advice=_advise_remedy(evidence, severity, normless=bool(normless))
             + trace_hint(evidence, max(adds, key=lambda add: add.depth).id),
         )
 
 
-def _advise_remedy(severity: Severity, *, normless: bool) -> str:
+def _advise_remedy(evidence: Evidence, severity: Severity, *, normless: bool) -> str:
     """What to do, up to the hint at the trace."""
     if severity == "info":
         return "expected in trained models; it matters for float16 (ND701); "
@@ -200,7 +201,8 @@ def _advise_remedy(severity: Severity, *, normless: bool) -> str:
         if normless
         else "look for a missing branch scale or output norm, or weights that grow with depth"
     )
-    return f"{remedy}; run it in bfloat16 or float32; "
+    is_narrow = evidence.subject.dtype == "float16"
+    return f"{remedy}; {'run it in bfloat16 or float32; ' if is_narrow else ''}"
 
 
 def _estimate_rate(

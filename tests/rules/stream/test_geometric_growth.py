@@ -42,7 +42,10 @@ def test_a_stream_that_multiplies() -> None:
     assert (finding.value, finding.threshold) == (1.3, 1.12)
     assert finding.ids == ("layers",)
     assert "grows by a factor of 1.300 per add (threshold 1.12)" in finding.message
-    assert "3,000 in total over 32 adds (threshold 30)" in finding.message
+    assert (
+        "3,000 in total (of mean and median over tokens the smaller) over 32 adds (threshold 30)"
+        in finding.message
+    )
     assert "--site 'layers.31/add#0'" in finding.advice
 
 
@@ -83,7 +86,10 @@ def test_what_trained_models_show_is_info(given: dict, severity: str) -> None:
 def test_a_warning_names_the_thresholds_of_a_warning() -> None:
     fast = one(grown(rate=1.6, total=81.0), "ND401")
     assert (fast.severity, fast.threshold) == ("warning", 1.5)
-    assert "81.0 in total over 32 adds (threshold 30)" in fast.message
+    assert (
+        "81.0 in total (of mean and median over tokens the smaller) over 32 adds (threshold 30)"
+        in fast.message
+    )
     large = one(grown(total=2e4, sizes=[2.0**k for k in range(32)]), "ND401")
     assert "(threshold 1.12)" in large.message and "(threshold 10000)" in large.message
 
@@ -136,7 +142,10 @@ def test_growth_that_trained_models_show_needs_no_remedy() -> None:
 def test_a_leap_is_no_part_of_the_total() -> None:
     leap = GrowthLeap(add="layers.5/add#0", factor=4.0)
     finding = one(grown(leaps=(leap,), sizes=[2.0**k for k in range(32)]), "ND401")
-    assert "750 in total apart from leaps over 32 adds" in finding.message
+    assert (
+        "750 in total apart from leaps (of mean and median over tokens the smaller) over 32 adds"
+        in finding.message
+    )
 
 
 def test_a_stack_with_an_exception_has_a_norm() -> None:
