@@ -14,9 +14,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from normdiag.capture.declared import DECLARED
 from normdiag.capture.expansion import EXPANSIONS, OperationCall, expand_declared
 from normdiag.capture.identity import TensorIdentity
+from normdiag.capture.nested_values import refuse_nested_value
 from normdiag.capture.operation_schema import OperationSchema, parse_schema
 from normdiag.capture.scopes import Scopes
-from normdiag.errors import NormdiagError
+from normdiag.errors import NormdiagError, RunError
 from normdiag.graph import Frame, Graph, Node
 
 FACTORIES = frozenset(
@@ -116,6 +117,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             results = self._collect_results(producer, args, kwargs, result)
             if not self._record_expansion(producer, before, kwargs, results):
                 self._record_results(producer, before, results)
+        except RunError:
+            raise
         except Exception as error:  # ours, not the model's: it must not look like the model's
             raise NormdiagError(
                 f"reading the operation {operation.name} failed: {type(error).__name__}: {error}"
@@ -225,15 +228,17 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
             is_data = is_data or parent.is_data
             origins |= parent.origins
         is_data = is_data or _is_learned_tokens(producer, tensor)
+        name, frame = producer.operation.name, self._scopes.current_frame
+        refuse_nested_value(tensor, name, frame.path, is_data=is_data)
         node = Node(
             index=len(self.graph.nodes),
-            op=producer.operation.name,
+            op=name,
             args=producer.args,
             kwargs=producer.kwargs,
             parents=producer.parents,
             shape=tuple(tensor.shape),
             dtype=str(tensor.dtype).removeprefix("torch."),
-            frame=self._scopes.current_frame,
+            frame=frame,
             is_data=is_data,
             origins=origins,
             output=output,

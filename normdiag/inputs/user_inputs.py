@@ -117,6 +117,11 @@ def _split_arguments(forward: Any, device: torch.device | None) -> tuple[Any, di
 
 
 def _move_tensor(value: Any, device: torch.device | None) -> Any:
+    if isinstance(value, torch.Tensor) and value.is_nested:
+        raise UsageError(
+            "the inputs hold a nested tensor (torch.nested), whose sequences have no common shape",
+            "pass a padded batch, nested.to_padded_tensor(0.0), with a mask of what is padding",
+        )
     if isinstance(value, torch.Tensor) and device is not None and not value.is_meta:
         return value.to(device)
     return value

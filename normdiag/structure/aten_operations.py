@@ -39,6 +39,7 @@ MASKING = frozenset(
 )  # fmt: skip
 """Operations that replace or bound some elements and pass the others."""
 
+ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 SIGMOIDS = frozenset({"sigmoid", "hardsigmoid"})
 SOFTMAX = frozenset({"_softmax", "softmax", "_safe_softmax"})
 

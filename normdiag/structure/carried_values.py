@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from normdiag.graph import Graph, Node
-from normdiag.structure.aten_operations import is_contraction
-from normdiag.structure.residual_adds import ADDITIONS
+from normdiag.structure.aten_operations import ADDITIONS, is_contraction
 
 
 def is_carried(node: Node, value: Node) -> bool:

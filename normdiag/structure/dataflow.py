@@ -16,6 +16,7 @@ from normdiag.structure.aten_operations import (
     part_axis,
 )
 from normdiag.structure.joined_parts import find_joined_operand
+from normdiag.structure.overwritten_parts import find_continued_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,10 @@ def step_back(node: Node) -> tuple[Node, ScaleFactor | None] | None:
         return first, None
     if op in VIEWS:
         return None if part_axis(node) == -1 else (find_joined_operand(node) or first, None)
-    if op in MASKING:
-        return _step_past_mask(node)
+    if op == "write" or op in MASKING:
+        return None if find_continued_parts(node) is not None else _step_past_overwriting(node)
     if op == "copy":
         return node.parents[-1], None
-    if op == "write":  # a part of it was written
-        return first, None
     if op in ("mul", "multiply", "div", "divide"):
         return _step_past_scale(node)
     if op == "cat":
@@ -75,7 +74,9 @@ def _step_past_filter(node: Node) -> tuple[Node, None] | None:
     return (x, None) if at is x or (at.parents and x in at.parents) else None
 
 
-def _step_past_mask(node: Node) -> tuple[Node, ScaleFactor | None] | None:
+def _step_past_overwriting(node: Node) -> tuple[Node, None] | None:
+    if node.op == "write":  # a part of it was written
+        return node.parents[0], None
     floats = [p for p in node.parents if p.is_data and p.is_floating and p.shape == node.shape]
     return (floats[0], None) if len(floats) == 1 else None
 
@@ -129,7 +130,14 @@ def _step_past_appended_tokens(node: Node) -> tuple[Node, ScaleFactor | None] | 
 
 
 def joined_tokens(node: Node) -> list[Node]:
-    """The operands computed from the inputs that a concatenation of tokens joins, if it is one."""
+    """The operands computed from the inputs that a concatenation of tokens joins, if it is one.
+
+    A value of which some tokens were overwritten joins these and the others. Features that were
+    overwritten are no tokens: the value goes on from the one before.
+    """
+    if (parts := find_continued_parts(node)) is not None:
+        before, written = parts
+        return [before, written] if written.shape[-1:] == node.shape[-1:] else [before]
     if node.op != "cat":
         return []
     dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)

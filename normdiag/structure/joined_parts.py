@@ -1,4 +1,7 @@
-"""Tokens that are cut off a concatenation again: which of its operands they come from."""
+"""Tokens that are cut off joined ones again: which of the operands they come from.
+
+They were joined by a concatenation, or some of a value's tokens were overwritten in place.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,8 @@ from normdiag.structure.aten_operations import part_axis
 def find_joined_operand(node: Node) -> Node | None:
     """The operand of a concatenation that holds all of what `node` cuts off it.
 
+    Of a value of which another part was overwritten, it is the value before.
+
     None where `node` is no part of a concatenation along the same axis, where the part reaches
     into two operands, or where its borders are no numbers.
     """
@@ -19,7 +24,11 @@ def find_joined_operand(node: Node) -> Node | None:
         return None
     source = node.parents[0]
     bounds = _read_bounds(node, source.shape[axis])
-    if source.op != "cat" or bounds is None or _concatenated_axis(source) != axis:
+    if bounds is None:
+        return None
+    if source.op == "write":
+        return _find_unwritten_value(source, axis, bounds)
+    if source.op != "cat" or _concatenated_axis(source) != axis:
         return None
     operands: Sequence[Node] = source.args[0]
     start = 0
@@ -31,6 +40,24 @@ def find_joined_operand(node: Node) -> Node | None:
             return operand
         start = end
     return None
+
+
+def _find_unwritten_value(value: Node, axis: int, bounds: tuple[int, int]) -> Node:
+    """The earliest value that holds the part: what was overwritten since lies beside it."""
+    while value.op == "write":
+        before, written = value.parents
+        at = _overwritten_bounds(before, written, axis)
+        if at is None or (at[0] < bounds[1] and bounds[0] < at[1]):
+            break
+        value = before
+    return value
+
+
+def _overwritten_bounds(before: Node, written: Node, axis: int) -> tuple[int, int] | None:
+    target = written.args[0] if written.args else None
+    if not isinstance(target, Node) or part_axis(target) != axis or target.parents[0] is not before:
+        return None
+    return _read_bounds(target, before.shape[axis])
 
 
 def _concatenated_axis(node: Node) -> int:

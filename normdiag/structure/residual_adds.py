@@ -10,7 +10,7 @@ from typing import Any
 
 from normdiag.graph import Node
 from normdiag.structure.algebraic_forms import scalar_value
-from normdiag.structure.aten_operations import part_axis
+from normdiag.structure.aten_operations import ADDITIONS, part_axis
 from normdiag.structure.dataflow import (
     TracedOrigin,
     joined_tokens,
@@ -21,8 +21,6 @@ from normdiag.structure.dataflow import (
 from normdiag.structure.gated_residuals import find_gated_skip
 from normdiag.structure.projected_skips import find_projected_root
 from normdiag.structure.stream_lanes import find_mixed_lanes
-
-ADDITIONS = frozenset({"add", "sub", "lerp", "addcmul", "_fused_add"})
 
 
 @dataclass(slots=True, eq=False)

@@ -15,6 +15,7 @@ from normdiag.structure.algebraic_forms import NormForm
 from normdiag.structure.aten_operations import RESHAPES, VIEWS
 from normdiag.structure.dataflow import step_back
 from normdiag.structure.gates import step_past_gate
+from normdiag.structure.joined_parts import find_joined_operand
 from normdiag.structure.residual_adds import DetectedAdd, step_past_bias
 
 _NO_ROW = -1
@@ -74,6 +75,8 @@ def _move_rows(node: Node, before: Node, rows: Tensor) -> Tensor | None:
         return _join_rows(node, before, rows)
     if node.op not in VIEWS:
         return rows  # elementwise
+    if node.shape == before.shape and find_joined_operand(node) is before:
+        return rows  # all of what was joined to other tokens is cut off again
     if node.op in _OF_STORAGE or node.parents != (before,):
         return None
     if node.op in RESHAPES and prod(node.shape) == rows.numel():

@@ -32,7 +32,7 @@ from normdiag.measure.passes.recorded_forward import record_forward
 from normdiag.measure.statistics.rows import Tokens, leading_sizes
 from normdiag.measure.statistics.token_layouts import TokenLayouts
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.aten_operations import RESHAPES
+from normdiag.structure.aten_operations import RESHAPES, VIEWS
 from normdiag.structure.dataflow import step_back
 from normdiag.structure.feature_axis import stream_axis
 from normdiag.structure.residual_adds import DetectedAdd, step_past_bias
@@ -99,11 +99,21 @@ class GradientEdges(ForwardStructure):
             if before is None:
                 break
             node = before
-        # A view that changes nothing is the same memory: what reads the one is taken to read the
-        # other, but autograd tells them apart, and only behind the view do both come together.
-        while _changes_nothing(node):
+        # A view that changes nothing, or was taken twice, is the same memory: what reads the one is
+        # taken to read the other, but autograd tells them apart, and only behind the view do both
+        # come together.
+        while _changes_nothing(node) or self._is_taken_twice(node):
             node = node.parents[0]
         return node
+
+    def _is_taken_twice(self, node: Node) -> bool:
+        if node.op not in VIEWS or not node.parents:
+            return False
+        taken = (node.op, node.output, node.parents, node.args, node.kwargs)
+        later = self.graph.nodes[node.parents[0].index + 1 :]
+        return any(
+            (n.op, n.output, n.parents, n.args, n.kwargs) == taken for n in later if n is not node
+        )
 
 
 def _changes_nothing(node: Node) -> bool:

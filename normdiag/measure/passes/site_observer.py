@@ -16,7 +16,8 @@ from normdiag.measure.passes.row_context import RowContext
 from normdiag.measure.passes.structure_observer import StructureObserver
 from normdiag.measure.statistics.peaks import is_peak, largest_magnitude
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.residual_adds import ADDITIONS, DetectedAdd
+from normdiag.structure.aten_operations import ADDITIONS
+from normdiag.structure.residual_adds import DetectedAdd
 
 _SCALINGS = frozenset({"mul", "div"})
 

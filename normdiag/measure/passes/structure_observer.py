@@ -11,7 +11,8 @@ from normdiag.capture.source_line import source_line
 from normdiag.graph import Node
 from normdiag.measure.passes.learned_value_store import LearnedValueStore
 from normdiag.structure.algebraic_forms import DetectedNorm
-from normdiag.structure.residual_adds import ADDITIONS, DetectedAdd, is_doubling
+from normdiag.structure.aten_operations import ADDITIONS
+from normdiag.structure.residual_adds import DetectedAdd, is_doubling
 from normdiag.structure.structure_reader import StructureReader
 
 Site = DetectedNorm | DetectedAdd
