@@ -192,7 +192,7 @@ def test_what_an_axis_cannot_show_is_marked_and_counted() -> None:
     spec = CHARTS["stream_norm"](hostile.broken())
     crosses = [layer for layer in layers_with(spec, "point") if layer["mark"].get("shape")]
     assert {row["value"] for layer in crosses for row in layer["data"]["values"]} == {"nan"}
-    assert "Crosses: 4 of 8 values" in spec["title"]["subtitle"][0]
+    assert "Crosses: 4 of 9 values" in spec["title"]["subtitle"][0]
 
 
 def test_crosses_of_what_is_too_small_stand_at_the_lower_edge() -> None:

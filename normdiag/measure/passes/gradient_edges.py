@@ -102,11 +102,11 @@ class GradientEdges(ForwardStructure):
         # A view that changes nothing, or was taken twice, is the same memory: what reads the one is
         # taken to read the other, but autograd tells them apart, and only behind the view do both
         # come together.
-        while _changes_nothing(node) or self._is_taken_twice(node):
+        while _changes_nothing(node) or self._has_twin_view(node):
             node = node.parents[0]
         return node
 
-    def _is_taken_twice(self, node: Node) -> bool:
+    def _has_twin_view(self, node: Node) -> bool:
         if node.op not in VIEWS or not node.parents:
             return False
         taken = (node.op, node.output, node.parents, node.args, node.kwargs)
