@@ -49,8 +49,7 @@ def _overwriting_pairs(node: Node) -> list[tuple[Node, Node]]:
 def _goes_on_from(written: Node, before: Node) -> bool:
     value, is_normed = written, False
     while value is not before:
-        is_sum = value.op in ADDITIONS and len(set(value.parents)) > 1
-        if is_sum and any(_copied_value(p, before) is before for p in value.parents):
+        if _adds_to_each(value) and any(_copied_value(p, before) is before for p in value.parents):
             return True
         if isinstance(value.form, NormForm):
             is_normed, value = True, value.form.norm.source
@@ -63,6 +62,15 @@ def _goes_on_from(written: Node, before: Node) -> bool:
 
 
 _AFFINE = ADDITIONS | {"mul", "multiply", "div", "divide"}
+
+
+def _adds_to_each(node: Node) -> bool:
+    """Whether each token gets a term of its own: one for several goes to lanes of a stream."""
+    return (
+        node.op in ADDITIONS
+        and len(set(node.parents)) > 1
+        and all(p.shape == node.shape or p.shape[-1:] == (1,) for p in node.parents if p.is_data)
+    )
 
 
 def _copied_value(node: Node, before: Node) -> Node:
