@@ -180,6 +180,8 @@ class ResidualAddDetector:
         earlier = self._by_node.get(start.node)
         if earlier is None or start.factors or earlier.is_continued:
             return None
+        if earlier.node.shape != node.shape:  # to some of its tokens, or in another layout
+            return None
         if not trace_dependency(branch, earlier.root)[1]:
             return None
         earlier.is_continued = True

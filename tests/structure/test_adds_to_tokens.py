@@ -8,6 +8,8 @@ import pytest
 import torch
 
 import normdiag
+from normdiag.structure.overwritten_parts import find_continued_parts
+from tests.capture.recording import find_nodes, record_graph
 from tests.structure.small_decoder import (
     WIDTH,
     Block,
@@ -126,6 +128,30 @@ def two_parts(b: Block, x: Tensor) -> Tensor:
 @pytest.mark.parametrize("wiring", [some_features, two_parts])
 def test_what_is_not_followed_gives_no_warning(wiring: Wiring) -> None:
     assert codes_of(inspect_blocks(wiring, wiring, wiring)) == set()
+
+
+@pytest.mark.parametrize(("rows", "goes_on"), [(2, True), (1, False)])
+def test_one_term_for_several_lanes_is_no_add_to_tokens(rows: int, goes_on: bool) -> None:
+    """AltUp adds one prediction to all lanes of the stream but the first."""
+
+    def add_to_the_others(x: Tensor) -> Tensor:
+        lanes = x * 2
+        lanes[1:] += x.exp()[:rows]
+        return lanes
+
+    write = find_nodes(record_graph(add_to_the_others, torch.randn(3, 5, 4)), "write")[0]
+    assert (find_continued_parts(write) is not None) == goes_on
+
+
+def second_branch(b: Block, x: Tensor) -> Tensor:
+    y = x + b.attn(b.n1(x))
+    y[:, 2:] += b.mlp(b.n2(x))[:, 2:]
+    return y
+
+
+def test_a_second_branch_may_go_to_some_tokens() -> None:
+    report = inspect_blocks(second_branch, second_branch, second_branch)
+    assert len(report.architecture.residual_adds) == 6 and codes_of(report) == set()
 
 
 def hidden(b: Block, x: Tensor) -> Tensor:
