@@ -64,7 +64,7 @@ class NearestLimit:
     quantity: str
     """What the threshold is compared with, as its unit says it."""
     value: float
-    """That of the site which would be reported first, to twelve digits."""
+    """That of the site which would be reported first, to nine digits."""
     limit: float
     nearness: float
     """value / limit, or limit / value where values below the limit are reported: 1 at it."""

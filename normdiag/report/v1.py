@@ -7,8 +7,11 @@ over the keys of a newer minor version and refuses a newer major one.
 
 from __future__ import annotations
 
+import gc
 import json
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -36,7 +39,9 @@ def dump_record(report: object) -> str:
     """Return a record as JSON text, indented, one trailing newline."""
     # ASCII alone: a token or a module name in the text must not reach a terminal as a control
     # sequence or a bidirectional override, also where the JSON itself is what is printed.
-    return json.dumps(to_document(report), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
+    with _paused_collection():
+        document = to_document(report)
+        return json.dumps(document, indent=1, ensure_ascii=True, allow_nan=False) + "\n"
 
 
 def load_record(text: str, kind: type[T], origin: str) -> T:
@@ -66,13 +71,26 @@ def read_record(document: dict[str, Any], kind: type[T], origin: str) -> T:
     # Additions of a newer minor version are dropped, so the record states this version.
     document = document | {"schema_version": VERSION}
     try:
-        report: T = _type_adapter(kind).validate_python(document)
+        with _paused_collection():
+            report: T = _type_adapter(kind).validate_python(document)
     except ValidationError as error:
         raise ReportError(
             f"{origin} is a damaged normdiag report: {_describe_problems(error)}",
             f"its schema version is {version}, this normdiag reads {VERSION}; {_REWRITE}",
         ) from error
     return report
+
+
+@contextmanager
+def _paused_collection() -> Iterator[None]:
+    """Collect no garbage meanwhile: none of the many small objects of a document is any."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def wire_number(value: float) -> float | str:
@@ -89,13 +107,15 @@ def _type_adapter(kind: type) -> TypeAdapter[Any]:
 
 
 def _to_wire(value: Any) -> Any:
+    if isinstance(value, float):
+        return wire_number(value)
+    if isinstance(value, str):
+        return value if value.isascii() else _escape_surrogates(value)
     if isinstance(value, dict):
-        return {_escape_surrogates(key): _to_wire(item) for key, item in value.items()}
+        return {_to_wire(key): _to_wire(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_to_wire(item) for item in value]
-    if isinstance(value, str):
-        return _escape_surrogates(value)
-    return wire_number(value) if isinstance(value, float) else value
+    return value
 
 
 def _escape_surrogates(value: str) -> str:

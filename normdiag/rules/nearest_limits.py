@@ -13,6 +13,8 @@ from normdiag.rules.thresholds import Limits, Threshold
 
 RANGE = 100.0
 """Thresholds are moved by up to this factor: what is further away is not named."""
+_GAP, _BESIDE = 1 << 20, 1e-9
+"""Floats up to which a border is searched, 2e-10 of it, and how far beside it is surely inside."""
 
 
 def find_nearest_limits(
@@ -23,11 +25,11 @@ def find_nearest_limits(
     `silent`: rules that ran without a finding; `limits`: their thresholds in this run, by code.
     Of thresholds that one value is compared with, the nearest stands for all.
     """
-    nearest: dict[tuple[str, str, float], NearestLimit] = {}
+    nearest: dict[tuple[str, str, str], NearestLimit] = {}
     for rule in silent:
         for threshold in rule.thresholds:
             for each in _find_limit(rule, threshold, evidence, limits[rule.code]):
-                key = (each.code, each.quantity, each.value)
+                key = (each.code, each.quantity, f"{each.value:.6g}")
                 if key not in nearest or nearest[key].nearness < each.nearness:
                     nearest[key] = each
     return tuple(sorted(nearest.values(), key=lambda each: -each.nearness))
@@ -48,14 +50,13 @@ def _find_limit(
     moved = _move_limit(threshold, limit)
     if moved in (limit, 0.0) or not reports(moved):
         return
-    border = bisect_floats(reports, moved, limit)
-    value = float(f"{border:.12g}")  # the border lies between two floats, one of them the value
-    reported = list_findings(math.nextafter(border, moved))
+    value = bisect_floats(reports, moved, limit, _GAP)
+    reported = list_findings(value + math.copysign(abs(value) * _BESIDE, moved - value))
     yield NearestLimit(
         code=rule.code,
         name=rule.name,
         quantity=threshold.unit,
-        value=value,
+        value=float(f"{value:.9g}"),
         limit=limit,
         nearness=limit / value if threshold.is_lower and limit > 0 else value / limit,
         threshold=threshold.name,

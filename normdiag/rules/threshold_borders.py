@@ -25,10 +25,12 @@ def list_range_ends(threshold: Threshold) -> tuple[float, float]:
     return threshold.low, math.nextafter(threshold.high, math.inf)
 
 
-def bisect_floats(holds: Callable[[float], bool], inside: float, outside: float) -> float:
-    """Return where `holds` ends between `inside`, where it does, and `outside`, to one float."""
+def bisect_floats(
+    holds: Callable[[float], bool], inside: float, outside: float, gap: int = 1
+) -> float:
+    """Return where `holds` ends between `inside`, where it does, and `outside`, to `gap` floats."""
     one, other = _count_floats(inside), _count_floats(outside)
-    while abs(one - other) > 1:
+    while abs(one - other) > gap:
         middle = (one + other) // 2
         one, other = (middle, other) if holds(_float_at(middle)) else (one, middle)
     return (_float_at(one) + _float_at(other)) / 2 + 0.0
